@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core import logs
+from intercode.environments.base.row_comparison import count_inversions
 from intercode.environments.sql.recorded_results import parse_rows
-from intercode.environments.sql.row_comparison import count_inversions
 from intercode.paper.sql.reward import tau_b
 from support.kendall import scipy_tau
 

@@ -15,7 +15,7 @@ from intercode.core.python_syntax import parse_python
 from intercode.core.types import SUCCESS_THRESHOLD, Payload, Rows, State, Task
 from intercode.datasets.sql.base import schema_of
 from intercode.environments.base.rewards import RewardFunction
-from intercode.environments.sql.row_comparison import normalize_rows
+from intercode.environments.base.row_comparison import normalize_rows
 from intercode.evaluation.check.findings import TaskFinding
 from intercode.results.short_text import cut_end
 from intercode_lab.variants.tasks import TaskVariants

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
-from intercode.environments.sql.row_comparison import NormalRow
+from intercode.environments.base.row_comparison import NormalRow
 
 MAX_CELLS = 1_000_000
 """Values that one search compares before it gives up. Counted, not timed, so that the same rows

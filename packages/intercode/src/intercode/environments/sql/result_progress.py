@@ -10,13 +10,13 @@ from decimal import Decimal
 from functools import cached_property
 
 from intercode.core.types import Rows
-from intercode.environments.sql.columns import EXTRA_COLUMNS_PER_ROW, MAX_CELLS, find_columns
-from intercode.environments.sql.row_comparison import (
+from intercode.environments.base.row_comparison import (
     NormalRow,
     normalize_rows,
     overlap,
     rank_correlation,
 )
+from intercode.environments.sql.columns import EXTRA_COLUMNS_PER_ROW, MAX_CELLS, find_columns
 
 ROWS_WEIGHT, VALUES_WEIGHT = 0.7, 0.3
 """What the rows, and the values wherever they stand, count in a result that is not right."""

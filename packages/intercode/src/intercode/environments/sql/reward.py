@@ -15,16 +15,16 @@ from typing import Any
 
 from intercode.core.types import Rows, Score, State, Task
 from intercode.environments.base.progress.partial import partial_credit, retained_share
-from intercode.environments.sql.change_progress import ChangeProgress
-from intercode.environments.sql.columns import find_columns, fixes_column_order
-from intercode.environments.sql.database_changes import Change, Changes
-from intercode.environments.sql.result_progress import ResultProgress
-from intercode.environments.sql.row_comparison import (
+from intercode.environments.base.row_comparison import (
     NormalRow,
     normalize_rows,
     overlap,
     rank_correlation,
 )
+from intercode.environments.sql.change_progress import ChangeProgress
+from intercode.environments.sql.columns import find_columns, fixes_column_order
+from intercode.environments.sql.database_changes import Change, Changes
+from intercode.environments.sql.result_progress import ResultProgress
 
 _QUOTIENT_DIGITS = 4
 """Digits after the point that MySQL gives a quotient or an average of whole numbers."""

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from intercode.core.types import Rows
-from intercode.environments.sql.row_comparison import normalize_rows
+from intercode.environments.base.row_comparison import normalize_rows
 
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|\#[^\n]*|/\*.*?\*/)"

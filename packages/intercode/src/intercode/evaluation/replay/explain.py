@@ -16,9 +16,9 @@ from intercode.core.types import SUBMIT, FileEntry, State, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.profiles import GOLD_SECONDS
 from intercode.environments.base.progress.files import same_entry
+from intercode.environments.base.row_comparison import normalize_rows
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
 from intercode.environments.bash.outputs import expects_output
-from intercode.environments.sql.row_comparison import normalize_rows
 from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
 from intercode.evaluation.replay.regrade import play_again
 from intercode.results.explanation import Explanation, TextComparison

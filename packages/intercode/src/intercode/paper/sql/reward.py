@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
 from intercode.core.types import Score, State, Task
-from intercode.environments.sql.row_comparison import common_rows, count_inversions, overlap
+from intercode.environments.base.row_comparison import common_rows, count_inversions, overlap
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
