@@ -128,7 +128,7 @@ def false_alarms(
         alike = both(draw, tasks, mean, epochs, rho)
         alarms.append(_p(alike, epochs) < 0.05)
         least = detectable_difference(
-            paired_standard_error(list(map(float, alike)), bound=1.0), tasks
+            paired_standard_error(list(map(float, alike)), bound=1.0), tasks, epochs=epochs
         )
         better = next((d for d in (least, -least) if 0 < mean + d < 1), None) if least else None
         if better is not None:

@@ -44,7 +44,7 @@ FULL = Trajectory(
     end="turn_limit",
     seconds=1.5,
     id="aa11",
-    run={"agent": "react", "model": "m"},
+    run={"agent": "react", "model": "m", "dataset": "starter:bash"},
 )
 
 
@@ -78,8 +78,8 @@ def test_every_turn_is_shown_with_all_that_is_known(
         'not shown to the model: observation {"characters": 9000, "shown": 4000}',
         "turn 2 (human, refused by a policy, error)",
         "turn 3 (no code)",
-        "other samples:\n  starter/files/1 epoch 1  solved",
-        "branches:\n  starter/files/1 branch of aa11 after turn 1",
+        "other samples:\n  3  starter/files/1 epoch 1  solved",
+        "branches:\n  3  starter/files/1 branch of aa11 after turn 1",
     ):
         assert said in out, said
     assert "\x1b" not in out and "You act." not in out
@@ -100,11 +100,11 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
         assert main(["show", str(run), *words]) == 0
         assert said in capsys.readouterr().out
     assert main(["show", str(run)]) == 0
-    assert [line.removeprefix("starter/") for line in capsys.readouterr().out.splitlines()] == [
-        "files/1                              not solved  score 0.67  3 turns  turn limit    aa11",
-        "files/1 branch of aa11 after turn 1  not solved  score 0.67  3 turns  turn limit    cc33",
-        "files/1 epoch 1                      solved         score 1  1 turn                 bb22",
-        "text/1                               error                            sandbox lost  dd44",
+    assert [line.replace("  starter/", "") for line in capsys.readouterr().out.splitlines()] == [
+        "3files/1                              not solved  score 0.67  3 turns  turn limit    aa11",
+        "3files/1 branch of aa11 after turn 1  not solved  score 0.67  3 turns  turn limit    cc33",
+        "3files/1 epoch 1                      solved         score 1  1 turn                 bb22",
+        "4text/1                               error                            sandbox lost  dd44",
     ]
     assert main(["show", str(run), "--failed"]) == 0
     failed = capsys.readouterr().out
@@ -118,7 +118,7 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
     assert f"{other}: there is no episode yet" in capsys.readouterr().out
     for words, said in (
         (["files/2"], "did you mean 'starter/files/1'"),
-        (["1"], "matches 2 tasks"),
+        (["1"], "no task at position 1 of starter:bash; the run has 3, 4"),
         (["files/1", "--epoch", "7"], "has no epoch 7; it has: 0, 1"),
     ):
         assert main(["show", str(run), *words]) == 2
@@ -248,9 +248,23 @@ def test_a_thought_is_shown_once() -> None:
 
 
 def test_a_task_is_found_by_a_part_of_its_id(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for part in ("text", "er/te", "dd4"):
+    for part in ("text", "er/te", "dd44"):
         assert main(["show", str(run), part]) == 0, part
         assert "starter/text/1, epoch 0" in capsys.readouterr().out
     assert main(["show", str(run), "starter"]) == 2
     said = capsys.readouterr().err
     assert "matches 2 tasks, give one of: starter/files/1, starter/text/1" in said
+
+
+def test_digits_are_a_position_and_never_the_beginning_of_an_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / trajectories.TRAJECTORIES_FILE
+    for t in (FULL.replace(id="410d888afd86a716"), FULL.replace(task="b/4", index=4, id="35")):
+        trajectories.append_trajectory(log, t)
+    for name, task in (("410d88", "starter/files/1"), ("4", "b/4"), ("35", "b/4")):
+        assert main(["show", str(tmp_path), name]) == 0
+        assert f"{task}, epoch 0" in capsys.readouterr().out
+    for name in ("41", "410", "410888", "410d8"):
+        assert main(["show", str(tmp_path), name]) == 2, name
+    assert "position 410888" in capsys.readouterr().err

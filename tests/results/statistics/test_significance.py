@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from intercode.results.statistics.significance import (
     sign_flip_test,
     tasks_needed,
 )
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_mcnemar_is_the_binomial_test_of_the_pairs_that_differ() -> None:
@@ -115,16 +118,34 @@ def test_the_detectable_difference_follows_the_formula_and_has_a_lower_bound() -
     assert detectable_difference(0.02, 1000) == pytest.approx(z * 0.02, rel=1e-9)
     # Six pairs, all the same way, are the fewest that give p < 0.05.
     assert mcnemar_p(0, 5) > 0.05 > mcnemar_p(0, 6)
-    assert detectable_difference(0.0, 60) == pytest.approx(6 / 60)
+    for tasks in (6, 12, 40, 60, 5000):
+        least = detectable_difference(0.0, tasks)
+        assert least is not None
+        assert stats.binom.sf(5, tasks, least) == pytest.approx(0.8, rel=1e-9)
+        assert detectable_difference(0.0, tasks, epochs=4) == pytest.approx(least / 4)
     assert detectable_difference(0.0, 5) is None
     assert detectable_difference(0.0, 0) is None
 
 
 def test_tasks_needed_undoes_detectable() -> None:
-    for spread, difference in ((0.6, 0.05), (0.5, 0.1), (0.3, 0.02)):
-        tasks = tasks_needed(spread, difference)
+    for flips, difference in ((0.3, 0.05), (0.35, 0.1), (0.1, 0.02), (0.1, 0.1), (0.9, 0.9)):
+        tasks = tasks_needed(flips, difference)
+        assert tasks is not None
+        spread = (flips - difference**2) ** 0.5
         least = detectable_difference(spread / tasks**0.5, tasks)
         fewer = detectable_difference(spread / (tasks - 1) ** 0.5, tasks - 1)
-        assert least is not None and fewer is not None
-        assert least <= difference < fewer
-    assert tasks_needed(0.01, 0.9) == 6
+        assert least is not None and least <= difference
+        assert fewer is None or fewer > difference
+    assert tasks_needed(0.1, 0.2) is None
+
+
+def test_the_table_of_the_manual_has_the_tasks_that_are_needed() -> None:
+    lines = (DOCS / "statistics.md").read_text(encoding="utf-8").splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("| tasks that flip |"))
+    heading, _, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines[start : start + 4]
+    )
+    for flips, *cells in rows:
+        for points, cell in zip(heading[1:], cells, strict=True):
+            needed = tasks_needed(float(flips.split()[0]) / 100, float(points.split()[0]) / 100)
+            assert cell == ("-" if needed is None else str(needed)), (flips, points)

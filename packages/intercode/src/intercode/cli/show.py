@@ -24,8 +24,8 @@ from intercode.results.statistics.metrics import (
     known_usage,
     turn_count,
 )
+from intercode.results.task_names import matching_tasks, one_task
 from intercode_sandbox.command.output import escape_control, log
-from intercode_sandbox.registry import unknown_name_error
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 PARALLEL = 4
@@ -46,6 +46,8 @@ _CONTEXT = {
 """What is printed before each value of a turn's context."""
 _DIFF = {"+": "green", "-": "red", "@": "blue"}
 
+_MIN_ID = 6
+"""With how many characters the beginning of an episode's id names it."""
 _LINES = 40
 """Lines that are printed of an observation unless all are requested."""
 
@@ -60,8 +62,8 @@ examples:
   intercode show RUN files/3 --with-gold
       plays the actions again, and prints the gold and what differs from it
 
-TASK is an id, a part of an id that no other task has (files/3), a position, or the id of an
-episode."""
+TASK is an id, a part of an id that no other task has (files/3), a position in the dataset (which
+begins each line of the list), or the id of an episode or its first 6 characters."""
 
 ARGUMENTS = """\
 run RUN      a run's directory, or a log; without TASK also a directory of runs
@@ -172,18 +174,11 @@ def find_samples(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
     if own := [t for t in episodes if t.id and t.id == name]:
         return own
     plain = [t for t in episodes if t.parent is None] or list(episodes)
-    exact = [t for t in plain if t.task == name]
-    position = [t for t in plain if name.isdigit() and t.index == int(name)]
-    ending = [t for t in plain if t.task.endswith(f"/{name}")]
-    part = [t for t in plain if name in t.task or (t.id and t.id.startswith(name))]
-    matches = exact or position or ending or part
-    if not matches:
-        raise unknown_name_error("task of this run", name, sorted({t.task for t in episodes}))
-    if len(tasks := sorted({t.task for t in matches})) > 1:
-        raise UsageError(
-            f"{name!r} matches {len(tasks)} tasks, give one of: {join_first(tasks, 5)}"
-        )
-    return sorted(matches, key=lambda t: t.epoch)
+    tasks = matching_tasks(plain, name)
+    if not tasks and len(name) >= _MIN_ID:
+        tasks = list(dict.fromkeys(t.task for t in plain if t.id.startswith(name)))
+    task = one_task(tasks, name, [t.task for t in episodes])
+    return sorted((t for t in plain if t.task == task), key=lambda t: t.epoch)
 
 
 def _choose_sample(samples: Sequence[Trajectory], epoch: int | None) -> Trajectory:
@@ -217,21 +212,22 @@ def episode_table(episodes: Sequence[Trajectory], style: Style) -> list[str]:
             for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         colour = "green" if is_solved(t) else "red"
-        cells[1], cells[-1] = style(colour, cells[1]), style("dim", cells[-1])
+        cells[2], cells[-1] = style(colour, cells[2]), style("dim", cells[-1])
         out.append("  ".join(cells).rstrip())
     return out
 
 
-_RIGHT = (2, 3)  # columns of numbers
+_RIGHT = (0, 3, 4)  # columns of numbers
 
 
 def _episode_cells(t: Trajectory) -> tuple[str, ...]:
-    name = _name(t)
+    name, position = _name(t), str(t.index)
     if t.end == "error" or t.error is not None:
         text = escape_control(t.error or "").partition("\n")[0]
-        return name, "error", "", "", text[:_MAX_ERROR], t.id
+        return position, name, "error", "", "", text[:_MAX_ERROR], t.id
     turns = int(turn_count(t))
     return (
+        position,
         name,
         "solved" if t.success else "not solved",
         f"score {t.score:zg}",

@@ -383,7 +383,7 @@ def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Co
         excluded=tuple(_excluded_tasks(first, second, tasks)),
         figures=tuple(_paired_figures(pairs)),
         test=paired_success_test(solved),
-        detectable=_detectable_points(differences),
+        detectable=_detectable_points(differences, max(first.epochs, second.epochs)),
         flips=tuple(_flips(tasks, pairs)),
         allowed_mismatches=tuple(allowed),
         other_differences=tuple(
@@ -435,11 +435,13 @@ def _success_share(episodes: Sequence[Trajectory]) -> Fraction:
     return Fraction(sum(map(metrics.is_solved, episodes)), len(episodes))
 
 
-def _detectable_points(differences: Sequence[Fraction]) -> float | None:
+def _detectable_points(differences: Sequence[Fraction], epochs: int) -> float | None:
     """Return the detectable difference in percent points, from the spread of the observed
     differences."""
     error = paired_standard_error(list(map(float, differences)), bound=1.0)
-    detectable = detectable_difference(error, len(differences), level=LEVEL, power=POWER)
+    detectable = detectable_difference(
+        error, len(differences), epochs=epochs, level=LEVEL, power=POWER
+    )
     return None if detectable is None else 100 * detectable
 
 

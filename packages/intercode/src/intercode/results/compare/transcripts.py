@@ -13,7 +13,7 @@ from intercode.results.short_text import shorten_lines
 from intercode.results.statistics.behaviour import labelled_turns
 from intercode.results.statistics.metrics import is_failed
 from intercode.results.statistics.samples import solving_turn
-from intercode_sandbox.registry import unknown_name_error
+from intercode.results.task_names import matching_tasks, one_task
 
 COLUMN_SEPARATOR = " | "
 MIN_COLUMN_WIDTH = 24
@@ -26,7 +26,7 @@ def side_by_side(
 ) -> str:
     """Return the episodes of a task as text: a column for each side, turn beside turn.
 
-    ``task`` is an id, the end of one, or a position. ``epoch`` selects the sample (None: the first
+    ``task`` is an id, a part of one, or a position. ``epoch`` selects the sample (None: the first
     that every side has, else each side's first). ``width`` is that of the terminal, in columns.
     ``full``: whole observations. Control characters are replaced by visible marks, so that a record
     cannot control the terminal. Raises UnknownNameError for a task that no side has, UsageError for
@@ -49,17 +49,9 @@ def side_by_side(
 
 
 def _resolve_task(sides: Sequence[Side], name: str) -> str:
-    """Return the task that an id, the end of one, or a position means, as in ``intercode show``."""
-    known = {task: episodes[0].index for side in sides for task, episodes in side.tasks.items()}
-    if name in known:
-        return name
-    at = [task for task, index in known.items() if name.isdigit() and index == int(name)]
-    matches = at or [task for task in known if task.endswith(f"/{name}")]
-    if not matches:
-        raise unknown_name_error("task", name, list(known))
-    if len(matches) > 1:
-        raise UsageError(f"{name!r} matches {len(matches)} tasks: {', '.join(sorted(matches)[:5])}")
-    return matches[0]
+    """Return the task that a name means, as in ``intercode show``."""
+    episodes = [t for side in sides for t in side.samples]
+    return one_task(matching_tasks(episodes, name), name, [t.task for t in episodes])
 
 
 def _select_episodes(

@@ -89,29 +89,58 @@ def holm_adjusted(values: Sequence[float]) -> list[float]:
 
 
 def detectable_difference(
-    error: float, tasks: int, *, level: float = 0.95, power: float = 0.8
+    error: float, tasks: int, *, epochs: int = 1, level: float = 0.95, power: float = 0.8
 ) -> float | None:
     """Return the smallest true difference that a paired comparison detects with this power: (z(1 -
     α/2) + z(power)) · SE, SE being the standard error of the mean difference per task.
 
-    (Cohen 1988, section 2.3; Miller 2024, arXiv 2411.00640, section 5.) It is at least what an
-    exact test needs to reach significance: the fewest tasks, all in favour of one side, whose
-    p-value is below α. None if there are too few tasks for any difference.
+    (Cohen 1988, section 2.3; Miller 2024, arXiv 2411.00640, section 5.) It is at least what gives
+    an exact test, with this power, the fewest tasks in favour of one side whose p-value is below α.
+    A task differs by at least 1/``epochs``. None if there are too few tasks for any difference.
     """
-    floor = _min_differing_pairs(level) / tasks if tasks else math.inf
-    difference = max((normal_quantile((1 + level) / 2) + normal_quantile(power)) * error, floor)
+    low, high = 0.0, 1.0
+    if tasks < _min_differing_pairs(level):
+        return None
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        enough = _enough_differ(tasks, middle, level) >= power
+        low, high = (low, middle) if enough else (middle, high)
+    difference = max(_quantiles(level, power) * error, high / epochs)
     return difference if difference <= 1 else None
 
 
 def tasks_needed(
-    spread: float, difference: float, *, level: float = 0.95, power: float = 0.8
-) -> int:
-    """Return how many tasks a paired comparison needs to detect a difference with this power: ((z(1
-    - α/2) + z(power)) · s / d)², rounded up; ``spread`` s is the standard deviation of the
-    difference per task. At least what an exact test needs to reach significance."""
-    z = normal_quantile((1 + level) / 2) + normal_quantile(power)
-    return max(
-        math.ceil((z * spread / abs(difference)) ** 2), math.ceil(_min_differing_pairs(level))
+    flips: float, difference: float, *, level: float = 0.95, power: float = 0.8
+) -> int | None:
+    """Return how many tasks, each played once, a paired comparison needs to detect a difference
+    with this power: (z(1 - α/2) + z(power))² · (f - d²)/d², rounded up; ``flips`` f is the share of
+    tasks that flip.
+
+    At least what ``detectable_difference`` needs for its exact test. None for a difference that is
+    larger than the share of tasks that flip, which there cannot be.
+    """
+    if not 0 < difference <= flips:
+        return None
+    variance = flips - difference**2
+    tasks = math.ceil(variance * (_quantiles(level, power) / difference) ** 2)
+    while _enough_differ(tasks, difference, level) < power:
+        tasks += 1
+    return tasks
+
+
+_BISECTIONS = 50
+
+
+def _quantiles(level: float, power: float) -> float:
+    return normal_quantile((1 + level) / 2) + normal_quantile(power)
+
+
+def _enough_differ(tasks: int, chance: float, level: float) -> float:
+    """Return the probability that so many tasks differ as the exact test needs to reach 1 - level,
+    if each differs with a chance, all in one direction."""
+    return 1 - math.fsum(
+        math.comb(tasks, k) * chance**k * (1 - chance) ** (tasks - k)
+        for k in range(_min_differing_pairs(level))
     )
 
 
