@@ -171,3 +171,16 @@ def test_environments_are_listed_with_their_own_settings(
     printed = capsys.readouterr().out
     assert '--set session="persistent": persistent: one shell' in printed
     assert "record_diffs" not in printed
+
+
+@pytest.mark.sandbox
+@pytest.mark.namespace_only("others have no gateway")
+def test_results_have_the_rules_of_the_network() -> None:
+    with intercode.make("bash", network="allow:Index.test, *.git.test:22") as env:
+        assert env.result_metadata()["network"] == "allow:index.test:443,*.git.test:22"
+        env.reset(seed=1)
+        assert "198.19." in env.step("getent hosts index.test")[0]
+        assert env.step("getent hosts other.test")[4]["exit_code"] != 0
+        copy = env.fork(1)[0]
+        with copy:
+            assert "198.19." in copy.step("getent hosts a.git.test")[0]

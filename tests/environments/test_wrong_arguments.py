@@ -21,7 +21,7 @@ _WRONG = [
     ("bash", "backend", [], r"backend is a text, not \[\]"),
     ("bash", "image", 5, "image is a text or None, not 5"),
     ("bash", "profile", None, "profile is a text, not None"),
-    ("bash", "network", 5, "unknown network 5; known: host, none"),
+    ("bash", "network", 5, "network is a text, not 5"),
     ("bash", "render_mode", ["ansi"], r"unknown render mode \['ansi'\]; .*known: None, ansi"),
     ("bash", "reward_mode", 5, "unknown reward mode 5"),
     ("bash", "session", None, "unknown session None"),

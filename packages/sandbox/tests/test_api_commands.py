@@ -177,7 +177,7 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"network": "bridge"}, "unknown network 'bridge'.*known: host, none"),
+        ({"network": "bridge"}, "unknown network 'bridge'.*known: allow:HOST,..., host, none"),
         ({"limits": {"memory": 5}}, r"limits has to be Limits\(\.\.\.\), .* not {'memory': 5}"),
         ({"env": {"A": 1}}, "an environment variable is a text, not 1: use '1'"),
         ({"env": ["A=1"]}, "environment variables are a mapping"),

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from intercode_sandbox.streams import BaseProcess
     from intercode_sandbox.testing import check_sandbox
     from intercode_sandbox.tiers.choice import strongest_backend
-    from intercode_sandbox.types import FileInfo, ResourceUsage
+    from intercode_sandbox.types import Connection, FileInfo, ResourceUsage
 
 __all__ = [
     "BACKENDS",
@@ -65,6 +65,7 @@ __all__ = [
     "BaseSandbox",
     "BaseSnapshot",
     "Capability",
+    "Connection",
     "Determinism",
     "FileInfo",
     "ForwardedPort",
@@ -102,6 +103,7 @@ __getattr__ = lazy_imports(
         "AsyncSandboxProcess": ".api.async_process",
         "BaseSandbox": ".contract",
         "Capability": ".contract",
+        "Connection": ".types",
         "Determinism": ".determinism",
         "FileInfo": ".types",
         "ForwardedPort": ".api.forwarding",

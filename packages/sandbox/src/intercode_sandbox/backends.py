@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from intercode_sandbox.contract import BaseSandbox, SandboxSpec, mounts_error
+from intercode_sandbox.contract import BaseSandbox, SandboxSpec, mounts_error, refuse_rules
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
 from intercode_sandbox.registry import Registry, load_object, portable_reference, unknown_name_error
 from intercode_sandbox.tiers.choice import choose_tier, require_linux, strongest_backend
@@ -168,6 +168,12 @@ def open_sandbox(
     if spec.mounts and "mounts" not in sandbox.capabilities:
         sandbox.close()
         raise mounts_error(sandbox.tier)
+    if "rules" not in sandbox.capabilities:
+        try:
+            refuse_rules(spec, sandbox.tier)
+        except SandboxUnavailableError:
+            sandbox.close()
+            raise
     return sandbox
 
 

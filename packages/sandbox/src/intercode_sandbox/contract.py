@@ -23,6 +23,7 @@ from intercode_sandbox.long_output import Collector
 from intercode_sandbox.silence import Silence
 from intercode_sandbox.streams import BaseProcess, communicate, decode, memory_file
 from intercode_sandbox.types import (
+    Connection,
     ExecResult,
     FileEntry,
     FileInfo,
@@ -117,7 +118,7 @@ class SandboxSpec:
     determinism: Determinism | None = None
 
     def __post_init__(self) -> None:
-        check_network(self.network)
+        object.__setattr__(self, "network", check_network(self.network))
         check_limits(self.limits)
         check_variables(self.env)
         check_mounts(self.mounts)
@@ -145,6 +146,7 @@ Capability = Literal[
     "usage",
     "users",
     "mounts",
+    "rules",
     "script",
     "detach",
 ]
@@ -273,7 +275,7 @@ class BaseSandbox(ABC):
         ``snapshot``, ``restore`` for ``replace_files``. ``terminal`` is ``open_terminal``,
         ``users`` and ``checkpoint`` are parameters of ``spawn``, too, and ``listing`` is
         ``file_info``, ``list_directory`` and ``remove``. ``mounts`` is a setting of the
-        specification. ``script``: programs cannot open a
+        specification, and ``rules`` a network of it. ``script``: programs cannot open a
         descriptor by name; what is written to ``script_path`` is what the next program that opens
         it reads.
         """
@@ -539,6 +541,11 @@ class BaseSandbox(ABC):
         """
         raise self._missing_capability("listen", "serve programs in it at a port")
 
+    def connections(self) -> list[Connection]:
+        """Return the connections to other hosts that programs made or tried to make, the earliest
+        first, if the network has rules; else nothing is known of them."""
+        return []
+
     def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now."""
         raise self._missing_capability("usage", "measure what it uses")
@@ -575,6 +582,15 @@ def mounts_error(tier: str) -> SandboxUnavailableError:
         f"a sandbox of the tier {tier} cannot show directories of this machine: use namespace, "
         "docker or podman, or copy them with `files` in place of `mounts`"
     )
+
+
+def refuse_rules(spec: SandboxSpec, tier: str) -> None:
+    """Raise SandboxUnavailableError for a network with rules, where a sandbox cannot have one."""
+    if spec.network not in ("none", "host"):
+        raise SandboxUnavailableError(
+            f"a sandbox of the tier {tier} has no gateway, which the rules of a network need: use "
+            f"the back end namespace, or network='none' or 'host' in place of {spec.network!r:.80}"
+        )
 
 
 class CopiedFiles:

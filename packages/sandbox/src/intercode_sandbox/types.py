@@ -13,7 +13,9 @@ from intercode_sandbox.valid_text import replace_surrogates
 Rows = tuple[tuple[Any, ...], ...]
 """The rows of an SQL result. Values have the types in which the database returned them."""
 
-Network = Literal["none", "host"]
+Network = str
+"""``none``, ``host`` for the network of this machine, or ``allow:`` with the hosts that can be
+reached; see ``intercode_sandbox.network.rules.parse_rules``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +185,27 @@ class ResourceUsage:
     processes: int
     disk: int
     files: int
+
+
+# What a sandbox reaches.
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection that a program of a sandbox made, or tried to make, to another host.
+
+    ``host``: the name, or the address where the program used one. ``port``: 0 for a name that was
+    looked up and is not allowed. ``address``: where it led. ``sent``, ``received``: bytes of the
+    sandbox. ``refused``: why it was refused or failed; empty if it was not. ``is_open``: whether it
+    continues.
+
+    >>> from intercode_sandbox import Connection
+    >>> Connection("git.example.org", 22, refused="the rules do not allow port 22").sent
+    0
+    """
+
+    host: str
+    port: int
+    address: str = ""
+    sent: int = 0
+    received: int = 0
+    refused: str = ""
+    is_open: bool = False

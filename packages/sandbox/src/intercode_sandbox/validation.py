@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, get_args
+from typing import Any
 
 from intercode_sandbox.errors import UsageError
 from intercode_sandbox.registry import unknown_name_error
@@ -14,10 +14,16 @@ from intercode_sandbox.sizes import format_size, parse_size
 from intercode_sandbox.types import Network
 
 
-def check_network(network: object) -> None:
-    """Raise UnknownNameError unless a value names a network that sandboxes can have."""
-    if network not in get_args(Network):
-        raise unknown_name_error("network", network, list(get_args(Network)))
+def check_network(network: object) -> Network:
+    """Return the network that a value names, with all its rules if it has some. Raises
+    UnknownNameError for one that sandboxes cannot have, UsageError for a wrong rule."""
+    if network in ("none", "host"):
+        return str(network)
+    if isinstance(network, str) and network.startswith("allow:"):
+        from intercode_sandbox.network.rules import parse_rules  # most sandboxes have no rules
+
+        return str(parse_rules(network))
+    raise unknown_name_error("network", network, ["none", "host", "allow:HOST,..."])
 
 
 def check_text(what: str, value: object, example: str) -> None:

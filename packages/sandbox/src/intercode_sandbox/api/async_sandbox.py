@@ -202,6 +202,7 @@ class AsyncSandbox:
     processes = _in_thread(Sandbox.processes)
     kill = _in_thread(Sandbox.kill)
     usage = _in_thread(Sandbox.usage)
+    connections = _in_thread(Sandbox.connections)
     snapshot = _in_thread(Sandbox.snapshot, snapshots.Snapshot.close)
     restore = _in_thread(Sandbox.restore)
     save = _in_thread(Sandbox.save)

@@ -19,7 +19,7 @@ from intercode_sandbox.contract import BaseSandbox
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
 from intercode_sandbox.platforms.forks import ForkSafeLock, give_up_after_fork
 
-_CHUNK = 1 << 16
+CHUNK = 1 << 16
 _MAX_CONNECTIONS = 128
 
 
@@ -45,9 +45,9 @@ class ForwardedPort:
         give_up_after_fork(self._listener, socket.socket.close)
         self.host, self.port = self._listener.getsockname()[:2]
         self._connections: set[asyncio.Task[None]] = set()
-        self._loop = _event_loop()
+        self._loop = event_loop()
         self.on_close: Callable[[ForwardedPort], object] = lambda _: None
-        self._server = _run(self._serve(), self._loop)
+        self._server = run(self._serve(), self._loop)
 
     async def _serve(self) -> asyncio.Server:
         return await asyncio.start_server(self._accept, sock=self._listener)
@@ -74,7 +74,7 @@ class ForwardedPort:
         child."""
         if self._owner != os.getpid():
             return
-        _run(self._close(), self._loop)
+        run(self._close(), self._loop)
         self.on_close(self)
 
     async def _close(self) -> None:
@@ -103,16 +103,23 @@ async def _exchange(
     inner_reader, inner_writer = await asyncio.open_connection(sock=inside)
     try:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_copy(reader, inner_writer))
-            tasks.create_task(_copy(inner_reader, writer))
+            tasks.create_task(copy(reader, inner_writer))
+            tasks.create_task(copy(inner_reader, writer))
     except* OSError:  # one side has broken the connection
         writer.transport.abort()
     finally:
         inner_writer.close()
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(_CHUNK):
+async def copy(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    count: Callable[[int], object] = lambda _: None,
+) -> None:
+    """Copy data until it ends. ``count`` is called with the number of bytes before they are
+    sent."""
+    while data := await reader.read(CHUNK):
+        count(len(data))
         writer.write(data)
         await writer.drain()
     with suppress(OSError):
@@ -124,7 +131,7 @@ _current: asyncio.AbstractEventLoop | None = None
 _owner_pid = 0
 
 
-def _event_loop() -> asyncio.AbstractEventLoop:
+def event_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop of the thread that copies data, and start it if necessary."""
     global _current, _owner_pid
     with _lock:
@@ -136,7 +143,8 @@ def _event_loop() -> asyncio.AbstractEventLoop:
         return _current
 
 
-def _run(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
+def run(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
+    """Run a coroutine on the loop, from another thread, and return its result."""
     return asyncio.run_coroutine_threadsafe(work, loop).result()
 
 

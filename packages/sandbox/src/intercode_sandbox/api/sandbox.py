@@ -23,7 +23,7 @@ from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError, SandboxLostError, UsageError
 from intercode_sandbox.platforms.forks import refuse_inherited
 from intercode_sandbox.streams import encode
-from intercode_sandbox.types import FileEntry, FileInfo, Network, ResourceUsage
+from intercode_sandbox.types import Connection, FileEntry, FileInfo, Network, ResourceUsage
 from intercode_sandbox.validation import check_timeout
 
 Files = Mapping[str, str | bytes | Path]
@@ -37,7 +37,8 @@ class Sandbox:
 
     ``image``: the root file system: ``host`` (the programs of this machine), ``dir:/path``,
     ``dockerfile:DIR``, ``recipe:NAME``, ``HOST/NAME:TAG`` of a registry, or any other form of
-    docs/images.md. ``network``: ``none``, or ``host`` for the machine's own. ``limits``: see
+    docs/images.md. ``network``: ``none``, ``host`` for the machine's own, or rules such
+    as ``allow:git.example.org,*.example.com:443``; see docs/network.md. ``limits``: see
     ``Limits``. ``env``: environment variables of all commands, besides those of the image.
     ``files``: written before the first command; see ``Files``. ``backend``: ``auto`` (the
     strongest isolation tier that works), ``namespace``, ``docker``, ``podman``, ``chroot``,
@@ -470,6 +471,11 @@ class Sandbox:
         """Return what the sandbox uses now: processor time in seconds, memory and disk in bytes.
         Raises MissingCapabilityError without ``usage``."""
         return self.base.usage()
+
+    def connections(self) -> list[Connection]:
+        """Return the last 1000 connections to other hosts that programs made or tried to make, the
+        earliest first. Empty unless the network has rules, since nothing is known then."""
+        return self.base.connections()
 
     # ------------------------------------------------------------------------- end
     def detach(self) -> str:

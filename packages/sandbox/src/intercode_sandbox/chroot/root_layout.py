@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from intercode_sandbox.contract import SandboxSpec, mounts_error
+from intercode_sandbox.contract import SandboxSpec, mounts_error, refuse_rules
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.supervisor import root_files
 from intercode_sandbox.supervisor.supervised_sandbox import unlimited_processors_error
@@ -50,6 +50,7 @@ def root_layout(spec: SandboxSpec) -> RootLayout:
         raise unlimited_processors_error("chroot")
     if spec.mounts:
         raise mounts_error("chroot")
+    refuse_rules(spec, "chroot")
     if spec.upper is not None:
         raise SandboxError(
             "a sandbox of the tier chroot cannot keep its writable layer in a directory: use a "

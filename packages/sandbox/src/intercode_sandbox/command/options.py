@@ -11,7 +11,6 @@ from pathlib import Path
 from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.command.output import log
 from intercode_sandbox.errors import InterCodeError, UsageError
-from intercode_sandbox.registry import unknown_name_error
 from intercode_sandbox.validation import read_limits
 
 TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
@@ -21,11 +20,9 @@ LIMIT_NAMES = [f.name for f in fields(Limits) if f.name not in ("output", "cgrou
 
 def open_from(args: argparse.Namespace) -> Sandbox:
     """Open the sandbox that the options describe."""
-    if args.network not in (None, "none", "host"):
-        raise unknown_name_error("network", args.network, ["none", "host"])
     return Sandbox(
         args.image or "host",
-        network="host" if args.network == "host" else "none",
+        network=args.network or "none",
         limits=parse_limits(args.limit),
         env=dict(split_pair(pair, "env", "NAME=VALUE") for pair in args.env),
         files={

@@ -31,7 +31,8 @@ doctor --threat-model` prints what it can reach. In Python, Sandbox does the sam
 _OPTIONS = f"""\
 --image IMAGE           root file system: host (the default: the programs of this machine),
                         HOST/NAME:TAG of a registry, dockerfile:DIR, dir:/rootfs, recipe:NAME ...
---network NETWORK       none (the default), or host: the machine's own network
+--network NETWORK       none (the default), host: the machine's own network, or allow:HOST,...:
+                        hosts that can be reached (docs/network.md)
 --limit NAME=VALUE ...  {", ".join(LIMIT_NAMES)}; sizes
                         are in bytes, or with K, M, G; may be repeated
 --file PATH=LOCAL ...   copy a file or directory of this machine to a path in the sandbox first;

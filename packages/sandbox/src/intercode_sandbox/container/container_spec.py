@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from intercode_sandbox.container.engine import EngineName
-from intercode_sandbox.contract import SandboxSpec
+from intercode_sandbox.contract import SandboxSpec, refuse_rules
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.supervisor import root_files
@@ -59,6 +59,7 @@ def container_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
     for known, result in _cache:
         if known == key:
             return result
+    refuse_rules(spec, f"container/{engine}")
     if spec.upper is not None:
         raise SandboxError(
             "a container cannot keep its writable layer in a directory: use a namespace sandbox"

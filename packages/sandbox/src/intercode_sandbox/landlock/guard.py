@@ -97,7 +97,7 @@ def start_guard(spec: SandboxSpec) -> GuardedDirectory:
             "home": home.name,
             "limits": asdict(spec.limits),
             "key": str(key),
-            "own_network": spec.network == "none",
+            "own_network": spec.network != "host",
             "filter": _filter(key, families).hex(),
             "process_limit": _processes_of_user() + 4 * spec.limits.processes,
             **layout.command_rules(spec),

@@ -9,7 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from intercode_sandbox.contract import ROOT_VARIABLE, SCRIPT_FD, SandboxSpec, mounts_error
+from intercode_sandbox.contract import (
+    ROOT_VARIABLE,
+    SCRIPT_FD,
+    SandboxSpec,
+    mounts_error,
+    refuse_rules,
+)
 from intercode_sandbox.errors import SandboxUnavailableError
 from intercode_sandbox.host_settings import JAVA_ENTRIES, java_settings, setting_names
 from intercode_sandbox.overlay_format import copy_tree
@@ -69,6 +75,7 @@ def require_possible(spec: SandboxSpec) -> None:
         )
     if spec.mounts:
         raise mounts_error(TIER)
+    refuse_rules(spec, TIER)
     prefix, own = Path(sys.base_prefix).resolve(), Path("~").expanduser().resolve()
     if root_files.python_home() is not None and own.is_relative_to(prefix):
         raise SandboxUnavailableError(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from intercode_sandbox.contract import BaseSandbox, Capability, LimitExceeded, SandboxSpec
 from intercode_sandbox.errors import SandboxError, SandboxUnavailableError
 from intercode_sandbox.images.cache.set_user_id_trees import insert_programs
 from intercode_sandbox.namespace.launcher import Launcher
 from intercode_sandbox.overlay_format import copy_tree
+from intercode_sandbox.platforms.forks import give_up_after_fork
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.supervisor import root_files
 from intercode_sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
@@ -32,6 +35,10 @@ from intercode_sandbox.supervisor.supervised_sandbox import (
     refusal_error,
     unlimited_processors_error,
 )
+from intercode_sandbox.types import Connection
+
+if TYPE_CHECKING:
+    from intercode_sandbox.network.forwarder import Forwarder
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _cache: list[tuple[SandboxSpec, dict[str, Any]]] = []
@@ -67,6 +74,10 @@ def setup_request(spec: SandboxSpec) -> dict[str, Any]:
         "upper": str(spec.upper) if spec.upper else None,
         "deterministic": spec.determinism is not None,
     }
+    if spec.network not in ("none", "host"):
+        from intercode_sandbox.network.rules import parse_rules  # most sandboxes have no rules
+
+        request["gateway"] = parse_rules(spec.network).gateway()
     if not spec.mounts and all(Path(layer).is_dir() for layer in layers):
         _cache[:] = [(spec, request), *_cache[: _CACHE_SIZE - 1]]
     return request
@@ -161,6 +172,8 @@ class NamespaceSandbox(SupervisedSandbox):
     not possible, and for files on disk and deterministic sandboxes, it is the shared one.
     """
 
+    _forwarder: Forwarder | None = None
+
     def __init__(
         self,
         spec: SandboxSpec,
@@ -212,6 +225,31 @@ class NamespaceSandbox(SupervisedSandbox):
                 launcher.was_killed_for_memory, self.supervisor_pid
             )
         self._record_bounds(self.connection.handshake["cgroups"])
+        if "gateway" in request:
+            self._forwarder = self._open_forwarder(len(request["gateway"]["ports"]))
+
+    def _open_forwarder(self, ports: int) -> Forwarder:
+        """Return the way out of the sandbox, through the sockets of its gateway."""
+        from intercode_sandbox.network.forwarder import Forwarder
+        from intercode_sandbox.network.rules import parse_rules
+
+        gateway: list[socket.socket] = []
+        try:
+            for number in range(1 + ports):
+                fd = self.connection.request_fd("gateway", number=number)
+                gateway.append(socket.socket(fileno=fd))
+                give_up_after_fork(gateway[-1], socket.socket.close)
+            forwarder = Forwarder(parse_rules(self.spec.network), gateway)
+        except BaseException:
+            for listener in gateway:
+                listener.close()
+            self.close()
+            raise
+        weakref.finalize(self, forwarder.close_soon).atexit = False
+        return forwarder
+
+    def connections(self) -> list[Connection]:
+        return [] if self._forwarder is None else self._forwarder.connections()
 
     def _record_bounds(self, groups: Mapping[str, str]) -> None:
         """Set the tier from the control group, and start a watchdog for what it does not bound: the
@@ -249,7 +287,7 @@ class NamespaceSandbox(SupervisedSandbox):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        more: set[Capability] = {"terminal", "connect", "listen", "mounts"}
+        more: set[Capability] = {"terminal", "connect", "listen", "mounts", "rules"}
         if self.spec.users:
             more.add("users")
         if len(self.sealed_layers) < MAX_SEALED_LAYERS:
@@ -361,6 +399,8 @@ class NamespaceSandbox(SupervisedSandbox):
 
     def close(self, wait: bool = False) -> None:
         super().close(wait)
+        if self._forwarder is not None:
+            self._forwarder.close()
         if self._group is not None:
             self._group.close()
         layers, self.sealed_layers = self.sealed_layers, ()

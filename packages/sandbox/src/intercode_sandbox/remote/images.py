@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from intercode_sandbox.contract import BaseSandbox, Limits, SandboxSpec, mounts_error
+from intercode_sandbox.contract import BaseSandbox, Limits, SandboxSpec, mounts_error, refuse_rules
 from intercode_sandbox.errors import SandboxError, UsageError
 from intercode_sandbox.images.build.capture import layer_key
 from intercode_sandbox.images.build.steps import steps_directory
@@ -64,6 +64,7 @@ def open_sandbox(spec: SandboxSpec, url: str, files: Path | None = None) -> Remo
     ``BaseSandbox.save``, of which it starts with a copy."""
     if spec.mounts:
         raise mounts_error("remote")
+    refuse_rules(spec, "remote")
     if spec.upper is not None:
         raise UsageError("a remote sandbox cannot keep its files in a directory of this machine")
     connection = connect(url)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from intercode_sandbox.contract import Limits, SandboxSpec
 from intercode_sandbox.determinism import determinism_from_settings
@@ -30,7 +30,7 @@ from intercode_sandbox.errors import (
     UsageError,
 )
 from intercode_sandbox.platforms.paths import cache_root
-from intercode_sandbox.types import Image, Layer, Network
+from intercode_sandbox.types import Image, Layer
 
 VERSION = 5
 PATH = "/sandboxes"
@@ -182,7 +182,7 @@ def parse_spec(values: Mapping[str, Any], image: Image, layers: tuple[Layer, ...
     """Return a specification from values that a client has sent. Raises ProtocolError, and
     UsageError as SandboxSpec does."""
     determinism = values.get("determinism")
-    choices = {"network": get_args(Network), "appearance": ("plain", "docker")}
+    choices = {"network": ("none", "host"), "appearance": ("plain", "docker")}
     if any(values.get(name) not in allowed for name, allowed in choices.items()):
         raise ProtocolError("an unknown network or appearance")
     hostname = text_value(values.get("hostname"))

@@ -261,6 +261,10 @@ def owner_files(spec: SandboxSpec, user: int) -> RootFiles:
 
 
 def _resolv_conf(spec: SandboxSpec) -> str:
+    if spec.network not in ("none", "host"):
+        from intercode_sandbox.network.rules import GATEWAY  # most sandboxes have no rules
+
+        return f"nameserver {GATEWAY}\n"
     try:
         return Path("/etc/resolv.conf").read_text() if spec.network == "host" else ""
     except OSError:

@@ -12,7 +12,7 @@ from intercode.core.types import Image, Layer, Network
 from intercode.environments.base.rewards import RewardMode
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.determinism import resolve_determinism
-from intercode_sandbox.validation import check_limits, check_timeout, read_limits
+from intercode_sandbox.validation import check_limits, check_network, check_timeout, read_limits
 
 if TYPE_CHECKING:
     from intercode.environments.base.policy import PolicySource
@@ -48,7 +48,11 @@ class EnvironmentSettings:
     profile: str = setting("standard", "standard, or another profile of the environment")
     image: str | None = setting(None, "the root file system; none: that of the dataset")
     backend: str = setting("auto", "the back end of sandboxes")
-    network: Network = setting("none", "none, or host: the machine's own network")
+    network: Network = setting(
+        "none",
+        "none, host: the machine's own network, or allow:HOST,...: hosts that can be reached (page "
+        "Network)",
+    )
     timeout: float = setting(10.0, "seconds for each action")
     max_turns: int | None = setting(
         None, "an episode is truncated after that many actions, and its state scored; none: never"
@@ -86,6 +90,7 @@ class EnvironmentSettings:
         if self.timeout is None:
             self._set(timeout=type(self).timeout)
         check_types(self)
+        self._set(network=check_network(self.network))
         self._check_seconds("timeout")
         if self.max_turns is not None and self.max_turns < 1:
             raise UsageError(

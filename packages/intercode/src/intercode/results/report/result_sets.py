@@ -146,6 +146,7 @@ def describe_conditions(episode: Trajectory) -> str:
     parts += [f"policy {run['policy'].get('digest', '?')[:8]}"] if run.get("policy") else []
     parts += ["deterministic"] if run.get("determinism") else []
     parts += ["network"] if run.get("network") == "host" else []
+    parts += [str(run["network"])] if str(run.get("network")).startswith("allow:") else []
     limits = run.get("limits") or {}
     parts += ["limits " + " ".join(f"{k}={v}" for k, v in limits.items())] if limits else []
     parts += ["not comparable"] if run.get("comparable") is False else []

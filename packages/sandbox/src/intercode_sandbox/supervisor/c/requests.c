@@ -207,6 +207,8 @@ static int dispatch(const struct message *m, struct text *out, int *result_fd) {
     if (!strcmp(operation, "connect")) return do_connect(m, result_fd);
     if (!strcmp(operation, "listen"))
         return (*result_fd = listen_at_port(json_number(m->body, "port"))) < 0 ? -1 : 0;
+    if (!strcmp(operation, "gateway"))
+        return (*result_fd = gateway_socket(json_number(m->body, "number"))) < 0 ? -1 : 0;
     if (!strcmp(operation, "kill_since"))
         return kill_since(json_number(m->body, "mark"), json_get(m->body, "keep"),
                           &sandbox.isolation), 0;

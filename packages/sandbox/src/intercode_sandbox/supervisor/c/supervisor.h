@@ -119,6 +119,10 @@ int record_network(struct isolation *isolation);
 bool was_network_used(const struct isolation *isolation);
 int command_init(const struct isolation *isolation, const char *command);
 
+/* ---- namespace/gateway.c ---- */
+int open_gateway(const struct json *gateway);
+int gateway_socket(long long number);
+
 /* ---- namespace/init.c ---- */
 extern char *process_title;  /* the first argument of this process */
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .prewarmed import RepeatedRequest
+    from .start import Kind
 
 _PREWARMED_COUNT = 2  # supervisors to prewarm
 _PREWARM_DELAY = 0.005  # seconds for a new sandbox to run its first program meanwhile
@@ -121,7 +122,7 @@ class _Launcher:
         if self._ids is not None:
             self._ids.start_holders_with(self._hold_namespace)
         self._stage = ""  # the stage of the last request
-        self._kind = (True, True, False)
+        self._kind: Kind = (True, True, False, None)
         self._unmappable: set[str] = set()  # layers that only the shared user id can use
         self._prewarmed: list[PrewarmedSupervisor] = []
         self._history = RequestHistory()
@@ -187,7 +188,10 @@ class _Launcher:
         return None if any(waiting.ahead for waiting in self._prewarmed) else expected
 
     def _needs_prewarm(self) -> bool:
-        """Return whether there is something to do for the next request."""
+        """Return whether there is something to do for the next request. No gateway is made ahead,
+        because they differ so much."""
+        if self._kind[3] is not None:
+            return False
         return len(self._of_last_kind()) < _PREWARMED_COUNT or self._expected() is not None
 
     def _prewarm(self) -> None:
@@ -225,7 +229,12 @@ class _Launcher:
             and self._unmappable.isdisjoint(request["layers"])
             and 1 + len(request["layers"]) + len(request["owners"]) <= _MAX_DESCRIPTORS
         ) or (self._has_users and self._ids is not None)
-        self._kind = (request["network"] != "host", request["appearance"] == "plain", own_user)
+        self._kind = (
+            request["network"] != "host",
+            request["appearance"] == "plain",
+            own_user,
+            request.get("gateway"),
+        )
         for mount in request["anonymous_mounts"]:  # of the interpreter, which only root may reach
             mount[0] = self._rights.bound.get(mount[0], mount[0])
         asked = self._history.add(request, self._kind, has_descriptors=len(fds) > 1)
@@ -261,7 +270,7 @@ class _Launcher:
             standby.socket.close()
             if self._has_users:
                 raise
-            self._kind = (*self._kind[:2], False)
+            self._kind = (*self._kind[:2], False, self._kind[3])
             return False
         try:
             with standby.socket:

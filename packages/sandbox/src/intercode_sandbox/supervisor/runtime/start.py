@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    Kind = tuple[bool, bool, bool]
-    """Whether a supervisor has its own network, a plain PID 1, and a user id of its own."""
+    Kind = tuple[bool, bool, bool, dict[str, Any] | None]
+    """Whether a supervisor has its own network, a plain PID 1, and a user id of its own; and the
+    gateway of that network, if it has one."""
 
 _LAUNCHER, _INHERITED = 3, 4
 
@@ -99,6 +100,9 @@ def first_message(
     """Return the first message to a supervisor: what to prepare, and the request if
     ``fds`` could not be sent with one. ``setup``: the directories of the stage and of the device
     nodes."""
-    own_network, plain, _ = kind
-    message = {**setup, "own_network": own_network, "plain": plain, "key": str(sys_.KEY)}
+    own_network, plain, _, gateway = kind
+    message: dict[str, Any] = {**setup, "own_network": own_network, "plain": plain}
+    message["key"] = str(sys_.KEY)
+    if gateway is not None:
+        message["gateway"] = gateway
     return message if request is None else {**message, "request": request, "inherited": len(fds)}

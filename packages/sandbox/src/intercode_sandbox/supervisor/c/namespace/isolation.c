@@ -116,7 +116,7 @@ static int enter_counting_namespace(void) {
     return start_mapper(SAME_IDS, SAME_IDS);
 }
 
-static int enter_namespaces(struct isolation *isolation) {
+static int enter_namespaces(struct isolation *isolation, const struct json *gateway) {
     uid_t uid = geteuid();
     gid_t gid = getegid();
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  /* required to write the id maps */
@@ -124,6 +124,7 @@ static int enter_namespaces(struct isolation *isolation) {
     int later = is_group_namespace_shared() ? CLONE_NEWCGROUP : 0;
     if (sys_unshare((NAMESPACES & ~later) | (isolation->own_network ? CLONE_NEWNET : 0))) return -1;
     if (sandbox.has_users ? finish_mapper() || setgroups(0, NULL) : map_own_id(uid, gid)) return -1;
+    if (gateway && open_gateway(gateway)) return -1;
     isolation->oom_score_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return isolation->oom_score_fd < 0 ? fail("/proc/self/oom_score_adj") : 0;
@@ -193,7 +194,7 @@ int create_isolation(struct isolation *isolation, const struct json *setup) {
     isolation->own_network = json_bool(setup, "own_network");
     isolation->fdinfo = open("/proc/self/fdinfo", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (isolation->fdinfo < 0) return fail("/proc/self/fdinfo");
-    if (enter_namespaces(isolation)) return -1;
+    if (enter_namespaces(isolation, json_get(setup, "gateway"))) return -1;
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (isolation->own_network && bring_loopback_up()) return -1;
     if (record_network(isolation)) return -1;

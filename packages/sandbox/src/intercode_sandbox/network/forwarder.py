@@ -1,0 +1,362 @@
+"""Forwards the connections of a sandbox to the hosts that its rules name.
+
+Its sockets listen in the gateway of the sandbox; everything else happens in this process, with the
+rights of the user: names are resolved here, when a connection is made, and the address that was
+checked is the one that is connected to. Nothing else leaves the sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from ipaddress import IPv4Address, ip_address
+
+from intercode_sandbox.api.forwarding import CHUNK, copy, event_loop, run
+from intercode_sandbox.network import dns
+from intercode_sandbox.network.addresses import IPAddress
+from intercode_sandbox.network.client_hello import (
+    MAX_HELLO,
+    IncompleteError,
+    MalformedError,
+    requested_name,
+)
+from intercode_sandbox.network.rules import NAMES, NetworkRules
+from intercode_sandbox.platforms.forks import give_up_after_fork
+from intercode_sandbox.sizes import format_size
+from intercode_sandbox.types import Connection
+
+Resolve = Callable[[str, int], Sequence[str]]
+"""Returns the addresses of a name, for a port. Raises OSError."""
+
+MAX_OPEN = 128
+"""How many connections a sandbox may have at one time."""
+MAX_NAMES = 4096
+"""How many names below wildcards a sandbox may look up."""
+_MAX_RECORDS = 1000  # the last ones are kept
+_MAX_ADDRESSES = 4  # of one name that are tried
+_CONNECT_SECONDS = 10.0
+_MAX_READS = 64  # that the first message of a TLS client may take
+_BURST, _PAUSE = 32, 0.02  # queries or connections at a time, and seconds until the next
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
+_RESOLVERS = 8  # threads
+
+
+class _RefusedError(Exception):
+    """The connection is against the rules."""
+
+
+class _Record:
+    """A connection, as far as it has come."""
+
+    def __init__(self, host: str, port: int, refused: str = "") -> None:
+        self.value = Connection(host, port, refused=refused, is_open=not refused)
+
+    def set(self, **values: object) -> None:
+        self.value = replace(self.value, **values)  # type: ignore[arg-type]
+
+
+def resolve_name(name: str, port: int) -> list[str]:
+    """Return the addresses that this machine finds for a name."""
+    found = socket.getaddrinfo(name.encode(), port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
+
+
+_resolvers: dict[int, ThreadPoolExecutor] = {}  # by process: a forked child has no such threads
+
+
+def _resolver_threads() -> ThreadPoolExecutor:
+    pid = os.getpid()
+    if pid not in _resolvers:
+        _resolvers[pid] = ThreadPoolExecutor(_RESOLVERS, "intercode-resolve")
+    return _resolvers[pid]
+
+
+class Forwarder:
+    """The way out of one sandbox. ``gateway``: its sockets, that of DNS first. The forwarder closes
+    them."""
+
+    def __init__(self, rules: NetworkRules, gateway: Sequence[socket.socket]) -> None:
+        self._rules, self._owner = rules, os.getpid()
+        self.resolve: Resolve = resolve_name
+        self._dns, *self._listeners = gateway
+        self._names: dict[IPv4Address, str] = {}
+        self._addresses: dict[str, IPv4Address] = {}
+        for rule in rules.names:
+            if not rule.pattern.startswith("*"):
+                self._address_for(rule.pattern)
+        self._most_names = len(self._names) + MAX_NAMES
+        self._records: list[_Record] = []
+        self._unknown_names: set[str] = set()  # names that no rule allows
+        self._count, self._bytes = 0, 0
+        self._tasks: dict[asyncio.Task[None], _Record] = {}
+        self._resolving = asyncio.Semaphore(_RESOLVERS // 2)
+        self._is_closed = False
+        self._loop = event_loop()
+        run(self._start(), self._loop)
+
+    def connections(self) -> list[Connection]:
+        """Return the last 1000 connections, the earliest first."""
+        return [record.value for record in list(self._records)]
+
+    def close(self) -> None:
+        """End all connections. May be called again. Does nothing in a forked child."""
+        if self._owner == os.getpid() and not self._is_closed:
+            self._is_closed = True
+            run(self._close("the sandbox was closed"), self._loop)
+
+    def close_soon(self) -> None:
+        """End all connections without waiting for that, in a finalizer."""
+        if self._owner == os.getpid() and not self._is_closed:
+            self._is_closed = True
+            asyncio.run_coroutine_threadsafe(self._close("the sandbox is gone"), self._loop)
+
+    # ----------------------------------------------------- on the thread of the loop
+    async def _start(self) -> None:
+        self._watch(self._dns, self._answer)
+        for listener in self._listeners:
+            self._watch(listener, self._accept)
+
+    async def _close(self, reason: str) -> None:
+        self._listeners.append(self._dns)
+        self._stop(reason)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _stop(self, reason: str) -> None:
+        """Accept nothing any more, and end what is open. Queries are still answered, because
+        programs would wait for that."""
+        for listener in self._listeners:
+            if listener.fileno() >= 0:
+                self._loop.remove_reader(listener)
+                with suppress(OSError):  # a child that C code forked may hold a copy
+                    listener.shutdown(socket.SHUT_RDWR)
+                listener.close()
+        for task, record in self._tasks.items():
+            record.set(refused=record.value.refused or reason)
+            task.cancel()
+
+    def _watch(self, listener: socket.socket, serve: Callable[[socket.socket], bool]) -> None:
+        """Serve a socket when something comes, with a pause after each burst, so that no sandbox
+        can keep the thread busy."""
+        if listener.fileno() >= 0:
+            self._loop.add_reader(listener, self._serve_burst, listener, serve)
+
+    def _serve_burst(self, listener: socket.socket, serve: Callable[[socket.socket], bool]) -> None:
+        try:
+            for _ in range(_BURST):
+                if not serve(listener):
+                    return
+        except BlockingIOError:
+            return
+        except OSError:  # such as too many open files: try again later
+            pass
+        if listener.fileno() >= 0:
+            self._loop.remove_reader(listener)
+            self._loop.call_later(_PAUSE, self._watch, listener, serve)
+
+    def _answer(self, listener: socket.socket) -> bool:
+        """Answer a DNS query."""
+        query, sender = listener.recvfrom(dns.MAX_QUERY + 1)
+        answer = dns.answer_query(query, self._find_address)
+        if answer is not None:
+            with suppress(OSError):
+                listener.sendto(answer, sender)
+        return True
+
+    def _find_address(self, name: str) -> IPv4Address | None:
+        if name in self._addresses:
+            return self._addresses[name]
+        if not self._rules.knows(name):
+            if len(self._unknown_names) < _MAX_RECORDS and name not in self._unknown_names:
+                self._unknown_names.add(name)
+                self._record(_Record(name, 0, "the rules do not name it"))
+            return None
+        return self._address_for(name) if len(self._names) < self._most_names else None
+
+    def _address_for(self, name: str) -> IPv4Address:
+        """Return the address that stands for a name, which is in lower case."""
+        if name not in self._addresses:
+            address = NAMES.network_address + len(self._names) + 1
+            self._names[address], self._addresses[name] = name, address
+        return self._addresses[name]
+
+    def _record(self, record: _Record) -> _Record:
+        self._records.append(record)
+        if len(self._records) > _MAX_RECORDS:
+            del self._records[0]
+        return record
+
+    def _accept(self, listener: socket.socket) -> bool:
+        """Accept a connection. Return False if there will be no other."""
+        client, _ = listener.accept()
+        give_up_after_fork(client, socket.socket.close)
+        client.setblocking(False)
+        address, port = client.getsockname()
+        name = self._names.get(IPv4Address(address), "")
+        record = self._record(_Record(name or address, port))
+        self._count += 1
+        if self._count > self._rules.connections:
+            reason = f"the limit of {self._rules.connections} connections is exceeded"
+            self._refuse(client, record, reason)
+            self._stop(reason)
+            return False
+        if len(self._tasks) >= MAX_OPEN:
+            self._refuse(client, record, f"{MAX_OPEN} connections are open already")
+            return True
+        task = self._loop.create_task(self._forward(client, record, name))
+        self._tasks[task] = record
+        task.add_done_callback(self._tasks.pop)
+        return True
+
+    def _refuse(self, client: socket.socket, record: _Record, reason: str) -> None:
+        record.set(refused=reason, is_open=False)
+        with suppress(OSError):
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        client.close()
+
+    async def _forward(self, client: socket.socket, record: _Record, name: str) -> None:
+        """Forward one connection to its end."""
+        outside: socket.socket | None = None
+        reason = ""
+        try:
+            outside = await self._connect(record, name)
+            await self._exchange(client, outside, record, name)
+        except _RefusedError as e:
+            reason = str(e)
+        except OSError as e:
+            reason = e.strerror or str(e) or "no answer"
+        finally:
+            if outside is not None:
+                outside.close()
+            self._refuse(client, record, record.value.refused or reason)
+
+    async def _connect(self, record: _Record, name: str) -> socket.socket:
+        """Connect to where a connection leads. Raises _RefusedError, or OSError if nothing
+        answers."""
+        error: OSError = ConnectionError("it has no address")
+        for address, port in (await self._find_targets(record.value, name))[:_MAX_ADDRESSES]:
+            record.set(
+                address=f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+            )
+            family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+            outside = socket.socket(family, socket.SOCK_STREAM)
+            give_up_after_fork(outside, socket.socket.close)
+            outside.setblocking(False)
+            try:
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    await self._loop.sock_connect(outside, (str(address), port))
+                return outside
+            except OSError as e:
+                error = e
+                outside.close()
+            except BaseException:
+                outside.close()
+                raise
+        raise error
+
+    async def _find_targets(self, wanted: Connection, name: str) -> list[tuple[IPAddress, int]]:
+        """Return the addresses and ports to which a connection may lead. Raises _RefusedError."""
+        if not name:
+            if self._rules.names_address(address := ip_address(wanted.host), wanted.port):
+                return [(address, wanted.port)]
+            raise _RefusedError("the rules do not name this address and port")
+        rule = self._rules.find(name, wanted.port)
+        if rule is None:
+            raise _RefusedError(f"the rules do not allow its port {wanted.port}")
+        if rule.target is not None:
+            return [rule.target]
+        async with self._resolving:
+            found = await self._loop.run_in_executor(
+                _resolver_threads(), self.resolve, name, wanted.port
+            )
+        addresses = [ip_address(text) for text in dict.fromkeys(found)]
+        allowed = [one for one in addresses if self._rules.allows_address(one, wanted.port)]
+        if addresses and not allowed:
+            raise _RefusedError(
+                f"its address {addresses[0]} is not public, and the rules do not name it"
+            )
+        return [(address, wanted.port) for address in allowed]
+
+    async def _exchange(
+        self, client: socket.socket, outside: socket.socket, record: _Record, name: str
+    ) -> None:
+        """Copy data in both directions until both have ended."""
+        reader, writer = await asyncio.open_connection(sock=client)
+        outer_reader, outer_writer = await asyncio.open_connection(sock=outside)
+
+        def count_sent(count: int) -> None:
+            self._count_bytes(count)
+            record.set(sent=record.value.sent + count)
+
+        def count_received(count: int) -> None:
+            self._count_bytes(count)
+            record.set(received=record.value.received + count)
+
+        copies = [
+            self._loop.create_task(_send(reader, outer_writer, name, count_sent)),
+            self._loop.create_task(copy(outer_reader, writer, count_received)),
+        ]
+        try:
+            await asyncio.gather(*copies)
+            for one in (writer, outer_writer):
+                one.close()
+                with suppress(OSError):
+                    await one.wait_closed()
+        finally:
+            for task in copies:
+                task.cancel()
+            if not writer.is_closing():
+                with suppress(OSError):
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            writer.transport.abort()
+            outer_writer.transport.abort()
+
+    def _count_bytes(self, count: int) -> None:
+        self._bytes += count
+        if self._bytes > self._rules.bytes:
+            reason = f"the limit of {format_size(self._rules.bytes)} is exceeded"
+            self._stop(reason)
+            raise _RefusedError(reason)
+
+
+async def _send(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    name: str,
+    count: Callable[[int], object],
+) -> None:
+    """Copy what the sandbox sends, once the first message of TLS asks for ``name``."""
+    if name and (head := await _read_head(reader, name)):
+        count(len(head))
+        writer.write(head)
+        await writer.drain()
+    await copy(reader, writer, count)
+
+
+async def _read_head(reader: asyncio.StreamReader, name: str) -> bytes:
+    """Read the first bytes that a client sends. Raises _RefusedError for TLS with another name."""
+    data = b""
+    for _ in range(_MAX_READS):
+        part = await reader.read(CHUNK)
+        data += part
+        try:
+            asked = requested_name(data)
+        except IncompleteError:
+            if part and len(data) <= MAX_HELLO:
+                continue
+            break
+        except MalformedError:
+            raise _RefusedError("its TLS handshake is malformed") from None
+        if asked is None or asked.lower().removesuffix(".") == name:
+            return data
+        raise _RefusedError(
+            f"TLS asks for {asked[:253]!r}, another name" if asked else "TLS asks for no name"
+        )
+    if data:
+        raise _RefusedError("its TLS handshake is incomplete")
+    return data
