@@ -4,7 +4,7 @@ ROOT   := .
 include tools/lock.mk
 DIST   ?= dist
 UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python -c $(LOCK)
-EXTRAS := test,dev,play,models,data,inspect,agents,openenv,mcp,ray,skyrl,tracking
+EXTRAS := test,dev,play,models,local,data,inspect,agents,openenv,mcp,ray,skyrl,tracking
 TESTED := 'intercode-gym[$(EXTRAS)]' 'intercode-sql[mysql,duckdb,fast]' 'intercode-sandbox[zstd]'
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support import sources
+from support import requirements, sources
 from support.snippets import Snippet, commands, compare, read_snippets
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -87,6 +87,8 @@ def test_a_notebook_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("COLUMNS", "200")
     text = page.read_text("utf-8")
+    for need in {need for snippet in read_snippets(text) for need in snippet.needs}:
+        requirements.require(need)
     notebook = nbformat.from_dict(notebooks.notebook(text))
     work = tmp_path / "work"
     work.mkdir()

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from intercode.core.types import Step, Trajectory
 from intercode.models import Message, OpenAIModel
+from intercode.models.providers.local import LocalServer
+from intercode.models.providers.local_file import smollm2
 from intercode.results.tokens import TokenTrace, Vocabulary, find_faults
 from support import requirements
 
+KEY = "the-key-of-the-tests"
 END_OF_TEXT, IM_START, IM_END = 0, 1, 2
 GRAMMAR = {"grammar": 'root ::= "ls -l"'}
 SAY_LS = {**GRAMMAR, "logit_bias": [[END_OF_TEXT, False]]}
@@ -29,28 +28,17 @@ SAY_LLL = {"logit_bias": [["l", 100.0]]}
 def address() -> Iterator[str]:
     """Serve the model; yield the address."""
     requirements.require("llama")
-    directory = Path(os.environ["INTERCODE_LLAMA"]).absolute()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    program = Path(__file__).parents[1] / "support/llama_server.py"
-    command = [
-        str(directory / "bin/python"),
-        str(program),
-        str(directory / "model.gguf"),
-        str(port),
-    ]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as server:
-        assert server.stdin is not None and server.stdout is not None
-        yield server.stdout.readline().decode().strip()
-        server.stdin.close()
+    server = LocalServer({"file": str(smollm2()), "key": KEY, "context": 1024, "parallel": 1})
+    yield server.start()
+    server.close()
 
 
 def ask(address: str, path: str, **body: Any) -> Any:
     """Return what the engine answers to a request of its own API."""
     request = urllib.request.Request(
-        address + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
+        address + path,
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"},
     )
     with urllib.request.urlopen(request) as response:
         return json.load(response)
@@ -62,7 +50,7 @@ def play(address: str, extra: dict[str, Any], turns: int, **options: Any) -> Tra
     messages: list[Message] = []
     steps = []
     options = {"token_ids": True, "logprobs": True, "top_logprobs": 1, "temperature": 1.0} | options
-    with OpenAIModel("m", f"{address}/v1", extra=extra, seed=1, **options) as model:
+    with OpenAIModel("m", f"{address}/v1", KEY, extra=extra, seed=1, **options) as model:
         for _ in range(turns):
             messages += added
             answer = model.complete(messages)

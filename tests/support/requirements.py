@@ -148,10 +148,16 @@ def _framework(name: str) -> Check:
 
 
 def _llama() -> str:
-    directory = os.environ.get("INTERCODE_LLAMA")
-    if directory and Path(directory, "model.gguf").is_file():
-        return ""
-    return "set INTERCODE_LLAMA to the directory that `.ci/llama DIRECTORY` makes"
+    from intercode.core.errors import InterCodeError
+    from intercode.models.providers.local_file import smollm2
+
+    if find_spec("xllamacpp") is None:
+        return "pip install 'intercode-gym[local]'"
+    try:
+        smollm2()
+    except InterCodeError as e:
+        return str(e)
+    return ""
 
 
 def _paper() -> str:

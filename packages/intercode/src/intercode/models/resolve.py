@@ -15,7 +15,13 @@ from intercode.models.endpoint import Endpoint
 from intercode.models.options import OPTION_NAMES, split_options
 from intercode.models.providers.function import as_model
 from intercode.models.providers.scripted import read_script
-from intercode.models.providers.table import PROVIDERS, Provider, find_provider, provider_names
+from intercode.models.providers.table import (
+    LOCAL,
+    PROVIDERS,
+    Provider,
+    find_provider,
+    provider_names,
+)
 from intercode_sandbox.registry import is_file_reference, load_object
 
 OWN_KEY_VARIABLE = "INTERCODE_API_KEY"
@@ -28,12 +34,13 @@ def open_model(
     """Return the model of that name.
 
     ``scripted:FILE`` answers from a JSON list, ``FILE.py:NAME`` is a function of messages or a
-    Model in that file (see FunctionModel). ``PROVIDER/NAME`` is a model of that provider, whose
-    protocol, address and variable of the key are in the table of providers; one with a protocol of
-    its own is given ``base_url``. Any other name is requested from ``base_url``, or from
-    OPENAI_BASE_URL, in OpenAI's protocol. The key comes from ``api_key``, INTERCODE_API_KEY, or
-    the provider's variable (OPENAI_API_KEY with a base URL). Without ``needs_key``, a missing key
-    is no error until the model is asked. For ``options`` see docs/models.md. Raises ConfigError
+    Model in that file (see FunctionModel). ``local`` and ``local:FILE`` are models on this machine
+    (see LocalModel), unless there is a base URL. ``PROVIDER/NAME`` is a model of that provider,
+    whose protocol, address and variable of the key are in the table of providers; one with a
+    protocol of its own is given ``base_url``. Any other name is requested from ``base_url``, or
+    from OPENAI_BASE_URL, in OpenAI's protocol. The key comes from ``api_key``, INTERCODE_API_KEY,
+    or the provider's variable (OPENAI_API_KEY with a base URL). Without ``needs_key``, a missing
+    key is no error until the model is asked. For ``options`` see docs/models.md. Raises ConfigError
     that says what to set, and UnknownNameError for an unknown option.
     """
     kind, _, rest = name.partition(":")
@@ -54,6 +61,8 @@ def open_model(
     key = options.pop("api_key", None) or os.environ.get(OWN_KEY_VARIABLE)
     prefix, _, short = name.partition("/")
     provider = find_provider(prefix) if short else None
+    if kind == LOCAL and base_url is None:
+        short, provider = rest, find_provider(LOCAL)
     if provider is None or provider.is_compatible:
         split_options(options, Provider().options)
         if base_url := base_url or os.environ.get("OPENAI_BASE_URL"):
@@ -116,7 +125,7 @@ def _unknown_endpoint_message(name: str) -> str:
     stem, _, function = name.partition(":")
     if (file := Path(f"{stem.removesuffix('.py')}.py")).is_file():
         return f"no model {name!r}; for a function in {file}: {file}:{function or 'FUNCTION'}"
-    known = ", ".join(f"{p}/NAME" for p in provider_names())
+    known = ", ".join(["local", *(f"{p}/NAME" for p in provider_names() if p != LOCAL)])
     return (
         f"no endpoint is known for the model {name!r}: give --base-url URL (an OpenAI-compatible "
         f"address such as http://localhost:8000/v1), set OPENAI_BASE_URL, name a function "

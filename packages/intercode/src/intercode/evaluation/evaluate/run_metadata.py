@@ -57,6 +57,7 @@ TRACKED_PACKAGES = (
     "litellm",
     "anthropic",
     "google-genai",
+    "xllamacpp",
 )
 """Packages whose versions are recorded, because results may depend on them."""
 

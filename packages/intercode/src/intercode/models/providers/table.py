@@ -14,6 +14,8 @@ from typing import Any
 from intercode.core.errors import ConfigError
 from intercode_sandbox.registry import Registry, load_object
 
+LOCAL = "local"
+"""The provider of models on this machine, whose names are ``local`` and ``local:FILE``."""
 OPENAI_MODEL = "intercode.models.providers.openai:OpenAIModel"
 
 
@@ -81,6 +83,7 @@ PROVIDERS = {
         model="intercode.models.providers.google:GoogleModel",
     ),
     "litellm": Provider(model="intercode.models.providers.litellm:LiteLLMModel"),
+    LOCAL: Provider(model="intercode.models.providers.local:LocalModel"),
 }
 """The providers of this package, by name. Those with a class of their own need the extra of that
 name, with the client library; LiteLLM reads its providers' own variables."""
