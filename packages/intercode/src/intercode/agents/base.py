@@ -36,6 +36,10 @@ class Agent(ABC):
     max_restarts: int = 0
     """How often the agent may begin its task again in an episode; see ``restart``."""
 
+    can_resume: bool = True
+    """Whether an episode can go on after a crash: another agent like this one that is told of the
+    same turns, with the same answers of its model, does the same."""
+
     @property
     def ends_when_solved(self) -> bool:
         """Whether the episode ends at a score of 1. Applies to agents with ``wants_score``."""

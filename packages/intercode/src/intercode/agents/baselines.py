@@ -112,6 +112,7 @@ class HumanAgent(Agent):
     """
 
     stops_itself = True
+    can_resume = False
 
     def __init__(
         self, *, read: Callable[[str], str] | None = None, show: Callable[[str], None] | None = None

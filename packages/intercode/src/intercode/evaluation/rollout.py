@@ -7,6 +7,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
+from typing import Any
 
 from intercode.agents.base import Agent
 from intercode.agents.programs import ProgramAgent
@@ -23,6 +25,7 @@ from intercode.core.types import (
 )
 from intercode.environments.base.contract import BranchingEnvironment, Environment
 from intercode.evaluation.programs.episode import play_program
+from intercode.evaluation.saving import EpisodeSaver
 from intercode.evaluation.tracebacks import action_error_metadata
 from intercode.evaluation.tracking.base import EpisodeTracker
 
@@ -38,6 +41,7 @@ def rollout(
     tracker: EpisodeTracker | None = None,
     is_limited: bool = False,
     check: Callable[[], None] | None = None,
+    saver: EpisodeSaver | None = None,
 ) -> Trajectory:
     """Play one task to its end and return its record.
 
@@ -53,6 +57,10 @@ def rollout(
     nothing limits the turns and the agent does not stop by itself, 100 without code in a row end
     the episode (``agent_stopped``), and so do 1000 turns (``turn_limit``; its ``run`` has this
     number as ``turn_limit``).
+
+    ``saver`` saves the episode after its turns. What it has saved already is not played again: the
+    agent is told of these turns, with the answers that its model gave, and has to do the same again
+    (UsageError); its ``run`` says under ``resumed`` where it went on. Programs are not saved.
 
     Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
     run. Such an episode has no result.
@@ -73,6 +81,7 @@ def rollout(
         tracker=tracker,
         is_limited=is_limited,
         check=check,
+        saver=saver,
     )
 
 
@@ -143,6 +152,7 @@ def play(
     restarts: Sequence[int] = (),
     is_limited: bool = False,
     check: Callable[[], None] | None = None,
+    saver: EpisodeSaver | None = None,
 ) -> Trajectory:
     """Play a running episode to its end with a started agent. See ``rollout``.
 
@@ -156,10 +166,30 @@ def play(
     if is_endless := not limits and not is_limited and not agent.stops_itself:
         limits = [_MOST_TURNS]
     steps, begins = list(previous_steps), [0, *restarts]
-    for restarts_left in reversed(range(agent.max_restarts + 1)):
-        first = len(steps) if is_endless else begins[-1]
+    run: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    feedback, restarts_before = None, 0
+    if saver is not None and saver.saved is not None:
+        record = saver.saved.record
+        feedback = _act_again(agent, record)
+        saver.restore(env)
+        more["started"] = record.started
+        run["resumed"] = [*record.run.get("resumed", ()), saver.saved.mark]
+        steps, begins = list(record.steps), [0, *record.restarts]
+        started, restarts_before = started - (record.seconds or 0.0), len(record.restarts)
+
+    def save() -> None:
+        if saver is not None and saver.is_due(len(steps)):
+            so_far = make_trajectory(env, steps, "unknown", time.monotonic() - started)
+            saver.save(env, so_far.replace(restarts=tuple(begins[1:]), run=run))
+
+    for restarts_left in reversed(range(agent.max_restarts + 1 - restarts_before)):
+        first = len(steps) if is_endless and feedback is None else begins[-1]
         limit = first + min(limits) if limits else None
-        end, score = _play_turns(agent, env, steps, limit, tracker, is_endless, check)
+        end, score = _play_turns(
+            agent, env, steps, limit, tracker, is_endless, check, feedback, save
+        )
+        feedback = None
         if score is None and score_final:
             score = score_final_state(env, steps, begins[-1])
         if not restarts_left or score is None or score.success or end not in _COMPLETED:
@@ -178,8 +208,30 @@ def play(
         env.reset(seed=env.task_seed, options={"task": env.index})
     failure = None if score is None else score.action_error
     episode = make_trajectory(env, steps, end, time.monotonic() - started, failure)
-    more = {"turn_limit": _MOST_TURNS} if is_endless and end == "turn_limit" else {}
-    return episode.replace(restarts=tuple(begins[1:]), run={**episode.run, **more})
+    if is_endless and end == "turn_limit":
+        run["turn_limit"] = _MOST_TURNS
+    return episode.replace(restarts=tuple(begins[1:]), run={**episode.run, **run}, **more)
+
+
+def _act_again(agent: Agent, record: Trajectory) -> Step | None:
+    """Tell a started agent of the turns of a record. Return the feedback on the last one. Raises
+    UsageError if the agent acts in another way."""
+    feedback: Step | None = None
+    for number, step in enumerate(record.steps):
+        if number in record.restarts:
+            before = record.steps[number - 1]
+            agent.restart(before.feedback(Score(before.score_value or 0.0)))
+            feedback = None
+        output, expected = next_output(agent, feedback), step.agent_output()
+        if output is None or (output.action, output.message) != (expected.action, expected.message):
+            raise UsageError(
+                f"the agent did {expected.action!r:.80} in turn {number + 1} of {record.task}, and "
+                f"{output and output.action!r:.80} when it was told the same again, so that this "
+                "episode cannot go on where it was saved: leave out save_every, and remove the "
+                "directory `saved` of the run"
+            )
+        feedback = step.feedback(step.action_score if agent.wants_score else None)
+    return feedback
 
 
 _MOST_TURNS = 1000
@@ -202,12 +254,15 @@ def _play_turns(
     tracker: EpisodeTracker,
     is_endless: bool,
     check: Callable[[], None] | None,
+    feedback: Step | None,
+    save: Callable[[], None],
 ) -> tuple[EndReason, Score | None]:
     """Add the steps of an agent until it ends or there are ``limit`` steps. Return why it ended,
-    and the score of the last step if it was scored."""
-    feedback: Step | None = None
-    score: Score | None = None
-    without_code = 0
+    and the score of the last step if it was scored. ``feedback``: that on the turn before, if the
+    agent goes on; ``save`` is called after each turn that has a next one."""
+    score = None if feedback is None else steps[-1].action_score
+    earlier = [] if feedback is None else reversed(steps)
+    without_code = sum(1 for _ in takewhile(lambda step: not step.executed, earlier))
     while limit is None or len(steps) < limit:
         with tracker.turn(len(steps) + 1):
             try:
@@ -231,6 +286,7 @@ def _play_turns(
         if ended is not None or (ends and score is not None and score.success):
             return ended or "solved", score
         feedback = step.feedback(score if agent.wants_score else None)
+        save()
     return "turn_limit", score
 
 

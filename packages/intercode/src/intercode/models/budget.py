@@ -63,8 +63,8 @@ class Reservation:
 class Budget:
     """Tracks spending against ``limits``, for one episode or, with ``whole_run``, for a whole run.
 
-    A budget may be used by many threads. ``spent`` is what an earlier part of a resumed run has
-    spent.
+    A budget may be used by many threads. ``spent`` is what an earlier part of a resumed run or
+    episode has spent.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Budget:
     ) -> None:
         self.limits, self.whole_run = limits, whole_run
         self._clock = clock
-        self._started = clock.now() - (spent.seconds if whole_run else 0.0)
+        self._started = clock.now() - spent.seconds
         self._tokens = (spent.prompt_tokens or 0) + (spent.completion_tokens or 0)
         self._cost = spent.cost or 0.0
         self._reserved: list[Reservation] = []

@@ -137,6 +137,17 @@ class LimitedModel(Model):
             self._settle(reserved, answer)
         return self._reject_truncated(reserved, answer)
 
+    def count_again(
+        self, messages: Sequence[Message], tools: Sequence[Tool], answer: Completion
+    ) -> None:
+        """Count the answer that an earlier process has got to a request. Raises BudgetError."""
+        if answer.cached:
+            self._calibrate_cached(messages, tools, answer)
+            return
+        while (reserved := self._reserve(messages, tools, wait=True)) is None:
+            pass
+        self._settle(reserved, answer)
+
     async def acomplete(
         self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()
     ) -> Completion:

@@ -32,6 +32,8 @@ class ProgramAgent(Agent):
     name; ``pypi``, ``npm`` and ``files`` are what a command needs.
     """
 
+    can_resume = False
+
     def __init__(
         self,
         program: str,

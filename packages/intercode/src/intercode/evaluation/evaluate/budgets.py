@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, UsageError
 from intercode.core.types import Usage
+from intercode.evaluation.evaluate.run_state import Sample
+from intercode.evaluation.saving import SavedEpisode
 from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.budget import Budget, SpendingLimits
@@ -23,9 +28,10 @@ class RunBudget:
 
     ``before`` is what earlier processes used for the same run, and ``lost`` what their limits
     counted for lost answers; both count towards the limits.
-    ``usage`` is what this process has used so far, as the endpoints report it. ``on_error`` is
-    called with the first error of an endpoint. Raises BudgetError if a limit is already reached,
-    and UsageError if a limit is set on usage that is not known.
+    ``usage`` is what this process has used so far, as the endpoints report it; ``saved`` is what of
+    it belongs to the saved parts of episodes in progress. ``on_error`` is called with the first
+    error of an endpoint. Raises BudgetError if a limit is already reached, and UsageError if a
+    limit is set on usage that is not known.
     """
 
     def __init__(self, config: EvalConfig, before: Usage, lost: Usage = Usage()) -> None:  # noqa: B008
@@ -37,31 +43,47 @@ class RunBudget:
         self._answered_here = self._has_error = False
         self.on_error: Callable[[str], None] = lambda _: None
         self.usage = Usage()
+        self.saved: dict[Sample, Usage] = {}
         before = before + lost if before.requests else replace(lost, seconds=before.seconds)
         _check_remaining(config, before)
         limits = SpendingLimits(config.max_tokens, config.max_cost, config.max_seconds)
         self.budget = Budget(limits, whole_run=True, spent=before)
 
     def start_episode(
-        self, model: Model | None, epoch: int = 0, tracker: EpisodeTracker | None = None
+        self,
+        model: Model | None,
+        epoch: int = 0,
+        tracker: EpisodeTracker | None = None,
+        saved: SavedEpisode | None = None,
     ) -> EpisodeBudget:
         """Return the budget of one attempt at an episode. The attempt's time limit starts now.
 
-        ``tracker`` is told of its requests.
+        ``tracker`` is told of its requests. ``saved``: what the attempt goes on from.
         """
-        return EpisodeBudget(self, model, epoch, tracker or EpisodeTracker())
+        return EpisodeBudget(self, model, epoch, tracker or EpisodeTracker(), saved)
+
+    @property
+    def final_usage(self) -> Usage:
+        """The usage without that of saved parts, which counts in the process that goes on with
+        them."""
+        return self.usage + negative(sum(self.saved.values(), Usage()))
 
     @property
     def is_unanswered(self) -> bool:
         """Whether no endpoint has answered this process yet. Cached answers do not count."""
         return not self._answered_here
 
-    def add(self, answer: Completion) -> None:
-        """Add the usage of an answer to that of the run."""
+    def add(self, answer: Completion, again: bool = False) -> None:
+        """Add the usage of an answer to that of the run. ``again``: an earlier process got it."""
         with self._lock:
             self.usage += answer.usage
             self._answered = True
-            self._answered_here = self._answered_here or not answer.cached
+            self._answered_here = self._answered_here or not (answer.cached or again)
+
+    def note_saved(self, sample: Sample, usage: Usage) -> None:
+        """Take note of the usage of the saved part of an episode in progress."""
+        with self._lock:
+            self.saved[sample] = usage
 
     def report_error(self, text: str) -> None:
         """Call ``on_error`` if this is the first error."""
@@ -100,27 +122,37 @@ class EpisodeBudget:
     """The budget of one attempt at an episode.
 
     ``model`` wraps the model of the run: it enforces the limits, and returns the answers of the
-    sample that belongs to ``epoch``. It is None if the agent uses no model.
+    sample that belongs to ``epoch``, the ``answers`` so far. It is None if the agent uses no model.
+    Answers that were ``saved`` are given again without a request.
     """
 
     def __init__(
-        self, run: RunBudget, model: Model | None, epoch: int, tracker: EpisodeTracker
+        self,
+        run: RunBudget,
+        model: Model | None,
+        epoch: int,
+        tracker: EpisodeTracker,
+        saved: SavedEpisode | None = None,
     ) -> None:
         self._run, self.usage = run, Usage()
+        self.answers: list[Completion] = []
+        self._given = () if saved is None else saved.answers
+        seconds = 0.0 if saved is None else saved.record.seconds or 0.0
         config = run.config
         self._budget = Budget(
             SpendingLimits(
                 config.max_tokens_per_episode,
                 config.max_cost_per_episode,
                 config.max_seconds_per_episode,
-            )
+            ),
+            spent=Usage(seconds=seconds),
         )
         self.model: Model | None = None
         if model is not None:
             sampled = model.for_sample(epoch) if epoch else model
             budgets = self._budget, run.budget
             self.model = MeteredModel(
-                sampled, budgets, run.check, self._add, run.report_error, tracker
+                sampled, budgets, run.check, self._add, run.report_error, tracker, self._given
             )
 
     @property
@@ -135,13 +167,16 @@ class EpisodeBudget:
         self._budget.check()
 
     def _add(self, answer: Completion) -> None:
+        again = len(self.answers) < len(self._given)
+        self.answers.append(answer)
         self.usage += answer.usage
-        self._run.add(answer)
+        self._run.add(answer, again)
 
 
 class MeteredModel(LimitedModel):
     """A model within budgets that calls ``check`` before each request and ``record`` with each
-    answer. ``tracker`` is told of both."""
+    answer. ``tracker`` is told of both. The first answers are those that an earlier process was
+    ``given``, for which it sends no request."""
 
     def __init__(
         self,
@@ -151,16 +186,22 @@ class MeteredModel(LimitedModel):
         record: Callable[[Completion], None],
         on_error: Callable[[str], None],
         tracker: EpisodeTracker,
+        given: Sequence[Completion] = (),
     ) -> None:
         super().__init__(model, budgets, on_error)
+        self._given = deque(given)
         self._check, self._record, self._tracker = check, record, tracker
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Send a request; see ``Model.complete``."""
         self._check()
-        with self._tracker.request(messages, tools) as report:
-            completion = super().complete(messages, tools=tools)
-            report(completion)
+        if self._given:
+            completion = self._given.popleft()
+            self.count_again(messages, tools, completion)
+        else:
+            with self._tracker.request(messages, tools) as report:
+                completion = super().complete(messages, tools=tools)
+                report(completion)
         self._record(completion)
         return completion
 
@@ -184,6 +225,13 @@ def _check_remaining(config: EvalConfig, before: Usage) -> None:
             )
         if limit is not None and spent is not None and spent >= limit:
             raise BudgetError(f"{name} = {limit:g} is reached: {spent:g} are used", run_limit=True)
+
+
+def negative(usage: Usage) -> Usage:
+    """Return what takes a usage from a sum."""
+    counts = dataclasses.asdict(usage).items()
+    negated: dict[str, Any] = {name: None if n is None else -n for name, n in counts}
+    return Usage(**negated)
 
 
 def total_tokens(usage: Usage) -> int | None:

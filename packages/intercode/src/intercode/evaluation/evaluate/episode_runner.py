@@ -23,6 +23,7 @@ from intercode.evaluation.evaluate.budgets import EpisodeBudget, RunBudget
 from intercode.evaluation.evaluate.plan import Plan, with_metadata
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.evaluation.rollout import rollout
+from intercode.evaluation.saving import EpisodeSaver
 from intercode.evaluation.tracebacks import traceback_metadata
 from intercode.evaluation.tracking.base import EpisodeTracker
 
@@ -70,10 +71,12 @@ class EpisodeRunner:
         """
         lost = Usage()
         model = self.plan.model if self.plan.uses_model else None
+        saver = self.plan.open_saver(sample)
         for attempt, wait in enumerate((*RETRY_DELAYS, None), 1):
-            budget = self._budget.start_episode(model, sample.epoch, tracker)
+            saved = None if saver is None else saver.saved
+            budget = self._budget.start_episode(model, sample.epoch, tracker, saved)
             try:
-                trajectory = self._attempt(sample, budget, tracker)
+                trajectory = self._attempt(sample, budget, tracker, saver)
                 more = _lost_usage(lost) | ({"attempts": attempt} if attempt > 1 else {})
                 return with_metadata(self.plan, trajectory, **trajectory.run, **more)
             except (SandboxUnavailableError, UsageError):
@@ -84,6 +87,8 @@ class EpisodeRunner:
                 return self._error_record(sample, e, attempt, lost + budget.usage)
             except (InfrastructureError, OSError) as e:
                 lost += budget.usage
+                if saver is not None:
+                    saver.saved = None  # what follows begins anew
                 if (
                     isinstance(e, ModelUnavailableError)
                     and self._budget.is_unanswered
@@ -103,10 +108,17 @@ class EpisodeRunner:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _attempt(
-        self, sample: Sample, budget: EpisodeBudget, tracker: EpisodeTracker | None
+        self,
+        sample: Sample,
+        budget: EpisodeBudget,
+        tracker: EpisodeTracker | None,
+        saver: EpisodeSaver | None,
     ) -> Trajectory:
         if (known := self._broken_tasks.get(sample.index)) is not None:
             raise type(known)(str(known))
+        if saver is not None:
+            saver.answers = budget.answers
+            saver.on_save = lambda: self._budget.note_saved(sample, budget.usage)
         try:
             with self._envs.borrow(self._make_env) as env:
                 trajectory = rollout(
@@ -119,11 +131,17 @@ class EpisodeRunner:
                     tracker=tracker,
                     is_limited=budget.is_limited,
                     check=budget.check if budget.model is None else None,
+                    saver=saver,
                 )
         except BaseException:
             self._agents.clear()  # the next episode makes a new agent
             raise
         return trajectory.replace(epoch=sample.epoch)
+
+    def forget(self, sample: Sample) -> None:
+        """Remove what was saved of an episode whose record is written."""
+        self._budget.note_saved(sample, Usage())
+        self.plan.remove_saved(sample)
 
     def _agent_for(self, epoch: int, budget: EpisodeBudget) -> Agent:
         if budget.model is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from intercode.datasets.endless import require_fixed
 from intercode.datasets.load_cache import environment_for_options
 from intercode.environments import ENVIRONMENTS, check_setting_names, make, setting_names
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.runners import LOCAL
 from intercode.evaluation.evaluate.budgets import check_limits
 from intercode.evaluation.evaluate.run_directory import (
     require_same_run,
@@ -39,7 +42,11 @@ from intercode.evaluation.evaluate.run_state import EpisodeKey, RunState, Sample
 from intercode.evaluation.evaluate.task_selection import select_tasks
 from intercode.evaluation.programs.episode import require_one_instruction
 from intercode.evaluation.programs.installation import Installation
+from intercode.evaluation.saving import EpisodeSaver, remove_saved
 from intercode.models import Model, check_option_names, open_model
+
+SAVED_DIRECTORY = "saved"
+"""The directory of a run with its episodes in progress."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,30 @@ class Plan:
         """Return what identifies the episode on disk."""
         return EpisodeKey(self.dataset.tasks[sample.index].id, sample.epoch)
 
+    def open_saver(self, sample: Sample) -> EpisodeSaver | None:
+        """Return what saves an episode and has what was saved of it; None if it is not saved."""
+        path = self._saved_file(self.episode_key(sample))
+        every = self.config.env_options.get("save_every")
+        return EpisodeSaver(path, every) if every or path.exists() else None
+
+    def remove_saved(self, sample: Sample) -> None:
+        """Remove what was saved of an episode."""
+        remove_saved(self._saved_file(self.episode_key(sample)))
+
+    def clean_saved(self, finished: Iterable[EpisodeKey] = ()) -> None:
+        """Remove what was saved of finished episodes, and the directory if it is then empty."""
+        directory = self.out / SAVED_DIRECTORY
+        if directory.is_dir():
+            for key in finished:
+                remove_saved(self._saved_file(key))
+            with suppress(OSError):  # it is not empty
+                directory.rmdir()
+
+    def _saved_file(self, key: EpisodeKey) -> Path:
+        task, epoch = key
+        name = hashlib.sha256(task.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return self.out / SAVED_DIRECTORY / f"{name}-{epoch}.zip"
+
     def read_state(self) -> RunState:
         """Read the state of the run on disk."""
         return read_run_state(self.trajectories_file, map(self.episode_key, self.samples))
@@ -200,6 +231,8 @@ def make_plan(
     agent = plan.make_agent()
     if plan.uses_model and model is not None:
         check_limits(config, model)
+    if config.env_options.get("save_every"):
+        _require_resumable(config, agent)
     if config.env_options.get("mcp") and plan.uses_model and not agent.calls_tools:
         raise ConfigError(
             f"the agent {config.agent!r} calls no tools: MCP servers need the agent tool-calling"
@@ -213,6 +246,19 @@ def make_plan(
     out = config.out or unused_directory(Path("runs"), run_name(metadata), same)
     require_same_run(out, metadata)
     return replace(plan, metadata=metadata, out=out, owns_model=owns_model)
+
+
+def _require_resumable(config: EvalConfig, agent: Agent) -> None:
+    """Raise UsageError if episodes in progress cannot go on after a crash."""
+    if not agent.can_resume:
+        raise UsageError(
+            f"episodes of the agent {config.agent!r} cannot go on after a crash, because it keeps "
+            "a state that is not saved: leave out save_every"
+        )
+    if config.runner != LOCAL:
+        raise UsageError("save_every needs the runner `local`: others keep environments elsewhere")
+    if config.env_options.get("mcp"):
+        raise UsageError("save_every saves no MCP servers: leave out one of save_every and mcp")
 
 
 _OPTIONS_OF_THE_RUN = {"name", "base_url", "needs_key"}

@@ -205,6 +205,7 @@ def run_plan(
             create_run_directory(plan.out, plan.metadata)
             state = plan.read_state()
             pending = plan.pending_samples(state)
+            plan.clean_saved(state.finished)
             if state.finished:
                 count = f"{len(state.finished)} of {len(plan.samples)} episodes"
                 report.note(f"{count} are finished already in {plan.out}")
@@ -228,6 +229,7 @@ def run_plan(
                 Workers(plan, budget, pending, make_env, interrupted, tracker) as workers,
             ):
                 _collect(plan, workers, progress, report, tracker)
+            plan.clean_saved()
     return plan.out
 
 
@@ -337,7 +339,7 @@ def _recorded_in_history(plan: Plan, history: RunHistory, budget: RunBudget) -> 
         how = next((text for kind, text in _ENDS.items() if isinstance(e, kind)), how)
         raise
     finally:
-        history.end(how, budget.usage, budget.budget.lost)
+        history.end(how, budget.final_usage, budget.budget.lost)
 
 
 _ENDS: dict[type[BaseException], str] = {

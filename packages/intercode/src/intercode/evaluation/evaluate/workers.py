@@ -119,6 +119,7 @@ class Workers:
                 if trajectory is None or self._stopped.is_set():
                     break
                 trajectories.append_trajectory(self._plan.trajectories_file, trajectory)
+                runner.forget(sample)
                 self._events.put(trajectory)
         except BaseException as e:  # raised in the thread that iterates
             self._draining.set()

@@ -1,0 +1,272 @@
+"""Episodes in progress go on where they were saved, after a crash of the evaluation."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode.agents import Agent
+from intercode.cli import main
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.types import AgentOutput, Step, Trajectory, Usage
+from intercode.evaluation.evaluate.history import RunHistory
+from intercode.models.base import Completion, make_call
+from intercode.models.providers.function import FunctionModel
+from support.answering_endpoint import AnsweringEndpoint
+
+pytestmark = pytest.mark.sandbox
+ACTIONS = (
+    "x=41; cd /tmp; echo a > kept",
+    "next() { echo $((x + 1)); }; rm kept; echo c > other",
+    "next; cat other; pwd; ls /tmp",
+    "submit",
+)
+Messages = list[Mapping[str, Any]]
+
+
+def played(messages: Messages) -> int:
+    return sum(m["role"] == "assistant" for m in messages)
+
+
+def as_code(turn: int) -> str:
+    return ACTIONS[turn] if ACTIONS[turn] == "submit" else f"```bash\n{ACTIONS[turn]}\n```"
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> str:
+    """A file of two tasks."""
+    path = tmp_path / "tasks.jsonl"
+    rows = [{"query": f"task {n}", "gold": "echo b > /tmp/other"} for n in range(2)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def comparable(episode: Trajectory) -> Trajectory:
+    """Return an episode without what differs between any two runs, and without the mark. The
+    sources have the state of a model that counts."""
+    steps = tuple(
+        replace(step, usage=replace(step.usage, seconds=0.0), seconds=None)
+        for step in episode.steps
+    )
+    own = ("resumed", "file", "sources", "started")
+    run = {name: value for name, value in episode.run.items() if name not in own}
+    return episode.replace(steps=steps, id="", started="", seconds=0.0, run=run)
+
+
+def spent(out: Path) -> Usage:
+    return replace(RunHistory(out).earlier_usage, seconds=0.0)
+
+
+def test_a_killed_evaluation_goes_on_with_no_request_sent_twice(
+    dataset: str, tmp_path: Path
+) -> None:
+    """It is killed while it waits for an answer, in the third turn of the second episode."""
+    running: list[subprocess.Popen[bytes]] = []
+    answered: list[str] = []
+
+    def answer(messages: Messages) -> str:
+        if running and played(messages) == 2 and "task 1" in str(messages):
+            running.pop().send_signal(signal.SIGKILL)
+        else:
+            answered.append(json.dumps(messages))
+        return as_code(played(messages))
+
+    def evaluate(out: str) -> list[str]:
+        return [
+            *("eval", dataset, "--agent", "try-again", "--model", "m", "--base-url", endpoint.url),
+            *("--set", "model_options.price.input=1.0", "--set", "model_options.price.output=2.0"),
+            *("--set", "save_every=1", "--parallel", "1", "--seed", "3"),
+            *("--out", str(tmp_path / out)),
+        ]
+
+    with AnsweringEndpoint(answer, usage=(70, 7)) as endpoint:  # type: ignore[arg-type]
+        assert main(evaluate("whole")) == 0
+        asked = len(answered)
+        answered.clear()
+        code = "import sys; from intercode.cli import main; sys.exit(main())"
+        words = [sys.executable, "-c", code, *evaluate("killed")]
+        running.append(subprocess.Popen(words, stdout=-1, stderr=-1))
+        killed = running[0]
+        killed.communicate()
+        assert killed.returncode == -signal.SIGKILL
+        [saved] = (tmp_path / "killed" / "saved").iterdir()
+        assert main([*evaluate("killed"), "--limit", "1"]) == 0
+        assert saved.exists(), "it is of another task"
+        assert main(evaluate("killed")) == 0
+    assert not saved.parent.exists()
+    assert len(answered) == len(set(answered)) == asked
+    whole, resumed = (intercode.load_run(tmp_path / out) for out in ("whole", "killed"))
+    assert list(map(comparable, resumed.episodes)) == list(map(comparable, whole.episodes))
+    assert [e.run.get("resumed") for e in resumed.episodes] == [
+        None,
+        [{"turn": 2, "omitted": []}],
+    ]
+    assert resumed.episodes[1].steps[2].observation == "42\nc\n/tmp\nother\n"
+    assert spent(tmp_path / "killed") == spent(tmp_path / "whole")
+    assert spent(tmp_path / "whole").requests == asked
+
+
+def interrupted_at(number: int, model: Callable[[Messages], Any]) -> FunctionModel:
+    """Return a model that counts its answers, and is interrupted once when it is asked for one."""
+    answers = 0
+
+    def answer(messages: Messages) -> Completion:
+        nonlocal answers
+        answers += 1
+        if answers == number:
+            raise KeyboardInterrupt
+        found = model(messages)
+        return Completion(found, USAGE) if isinstance(found, str) else found
+
+    return FunctionModel(answer)  # type: ignore[arg-type]
+
+
+USAGE = Usage(10, 5, 1, cost=0.01)
+
+
+def reflects(messages: Messages) -> str:
+    """Answer as an agent that guesses, reflects, and then finds the file."""
+    if "what went wrong and why" in str(messages[-1]["content"]):
+        return "I guessed."
+    reflected = any("I guessed." in str(m["content"]) for m in messages[:2])
+    number = played(messages) + 1
+    action = ("x=1", "echo $x > /tmp/y", "submit")[played(messages)]
+    if reflected:
+        action = ("echo b", "echo b > /tmp/other", "submit")[played(messages)]
+    done = action if action == "submit" else f"execute[{action}]"
+    return f"Thought {number}: so.\nAction {number}: {done}"
+
+
+def plans(messages: Messages) -> str:
+    return "1. Look.\n2. Write." if played(messages) == 0 else as_code(min(played(messages) - 1, 3))
+
+
+def calls(messages: Messages) -> Completion:
+    turn = played(messages)
+    name, arguments = ("submit", {}) if turn == 3 else ("run_command", {"command": ACTIONS[turn]})
+    tokens = {"prompt_ids": [1, *range(turn)], "ids": [turn], "logprobs": [-0.5]}
+    called = make_call(f"call_{turn}", name, arguments)
+    return Completion("", USAGE, calls=(called,), tokens=tokens)
+
+
+@pytest.mark.parametrize(
+    ("agent", "model", "number"),
+    [
+        ("try-again", lambda messages: as_code(played(messages)), 3),
+        ("plan-solve", plans, 3),
+        ("tool-calling", calls, 3),
+        ("reflexion", reflects, 6),
+    ],
+)
+def test_an_interrupted_run_goes_on_with_any_agent(
+    dataset: str, tmp_path: Path, agent: str, model: Callable[[Messages], Any], number: int
+) -> None:
+    def evaluate(out: str, asked: FunctionModel) -> intercode.Run:
+        return intercode.evaluate(
+            dataset,
+            agent,
+            model=asked,
+            limit=1,
+            quiet=True,
+            save_every=1,
+            seed=3,
+            out=tmp_path / out,
+        )
+
+    [whole] = evaluate("whole", interrupted_at(0, model)).episodes
+    broken = interrupted_at(number, model)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("broken", broken)
+    assert spent(tmp_path / "broken").requests == 0, "what is saved counts when it goes on"
+    [resumed] = evaluate("broken", broken).episodes
+    assert comparable(resumed) == comparable(whole)
+    assert len(resumed.run["resumed"]) == 1
+    assert spent(tmp_path / "broken") == spent(tmp_path / "whole")
+
+
+class Counting(Agent):
+    """Acts in another way each time."""
+
+    count = 0
+
+    def act(self, feedback: Step | None) -> AgentOutput | None:
+        Counting.count += 1
+        if Counting.count == 3:
+            raise KeyboardInterrupt
+        return AgentOutput(f"echo {Counting.count}")
+
+
+def test_an_agent_that_acts_in_another_way_is_refused(dataset: str, tmp_path: Path) -> None:
+    def evaluate() -> None:
+        out = tmp_path / "run"
+        settings: dict[str, Any] = {"limit": 1, "quiet": True, "save_every": 2, "max_turns": 4}
+        intercode.evaluate(dataset, Counting, out=out, **settings)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate()
+    with pytest.raises(UsageError, match="remove the directory `saved`"):
+        evaluate()
+
+
+@pytest.mark.parametrize(
+    ("dataset_name", "agent", "settings", "said"),
+    [
+        ("starter", "program:true {query}", {}, "'program:true {query}' cannot go on"),
+        ("starter", "human", {}, "'human' cannot go on"),
+        ("starter:sql", "noop", {}, "save_every"),
+        ("starter", "noop", {"runner": "ray:local"}, "needs the runner `local`"),
+        ("starter", "noop", {"save_every": 0}, "at least 1"),
+    ],
+)
+def test_what_cannot_go_on_is_refused_before_anything_runs(
+    tmp_path: Path, dataset_name: str, agent: str, settings: dict[str, Any], said: str
+) -> None:
+    out, given = tmp_path / "run", {"save_every": 2, **settings}
+    with pytest.raises((UsageError, UnknownNameError), match=said):
+        intercode.evaluate(dataset_name, agent, model=lambda _: "x", out=out, quiet=True, **given)
+    assert not out.exists()
+
+
+def test_an_interpreter_and_the_changes_of_each_turn_go_on(tmp_path: Path) -> None:
+    """Also after two interruptions, of which the second comes before anything is saved again."""
+    actions = ("import os; made = [6]", "made.append(7)", "open('/tmp/x', 'w').write('y')", "made")
+    asked = 0
+
+    def model(messages: Messages) -> str:
+        nonlocal asked
+        asked += 1
+        if asked in (4, 5):
+            raise KeyboardInterrupt
+        return f"```python\n{actions[min(played(messages), 3)]}\n```"
+
+    def evaluate(out: str) -> Trajectory:
+        [episode] = intercode.evaluate(
+            "starter:python",
+            "try-again",
+            model=model,
+            limit=1,
+            max_turns=4,
+            quiet=True,
+            save_every=3,
+            record_diffs=True,
+            out=tmp_path / out,
+        ).episodes
+        return episode
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            evaluate("broken")
+    resumed, whole = evaluate("broken"), evaluate("whole")
+    assert resumed.steps[3].observation == "[6, 7]\n"
+    assert resumed.steps[2].diffs.keys() == {"/tmp/x"}
+    assert comparable(resumed) == comparable(whole)
+    assert resumed.run["resumed"] == [{"turn": 3, "omitted": []}]
