@@ -112,8 +112,25 @@ def test_an_exception_of_a_reward_function_is_a_score() -> None:
 
     with SqlEnv("starter", reward=reward) as env:
         env.reset(options={"task": 0})
-        score = env.score()
-        assert score.action_error is not None and score.action_error.type == "ZeroDivisionError"
+        with pytest.warns(RuntimeWarning, match="reward raised ZeroDivisionError: a fault"):
+            error = env.score().action_error
+    assert error is not None and error.type == "ZeroDivisionError" and "reward" in error.reward
+    assert f"in {Path(__file__).name}:" in str(error) and "in reward" in error.traceback
+
+
+@pytest.mark.parametrize("error", [GoldError("no"), SandboxUnavailableError("none")])
+def test_what_is_never_of_an_agent_is_raised_by_a_reward_too(error: Exception) -> None:
+    with SqlEnv("starter", reward=lambda task, agent, gold: raising(error)()) as env:
+        env.reset(options={"task": 0})
+        with pytest.raises(type(error)):
+            env.score()
+
+
+def test_an_error_of_usage_that_an_agent_causes_in_a_reward_is_a_score() -> None:
+    with SqlEnv("starter", reward=lambda task, agent, gold: raising(DataError("bad"))()) as env:
+        env.reset(options={"task": 0})
+        with pytest.warns(RuntimeWarning, match="DataError: bad"):
+            assert env.score().value == 0.0
 
 
 @pytest.mark.parametrize("error", OF_THE_MACHINE, ids=lambda e: type(e).__name__)

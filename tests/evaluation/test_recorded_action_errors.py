@@ -94,3 +94,23 @@ def test_an_exception_of_a_score_ends_the_episode_after_its_turn(
     config = EvalConfig("starter:sql", "own.py:Mine", limit=1, out=directory / "run")
     (episode,) = read(evaluate(config, quiet=True))
     assert episode.end == "action_error" and episode.run["action_error"]["type"] == "RecursionError"
+
+
+def test_a_run_says_that_the_reward_function_has_failed(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(directory)
+    (directory / "mine.py").write_text("def half(task, agent, gold):\n    return 1 / 0\n")
+    words = ["eval", "starter:sql", "--agent", "own.py:Mine", "--limit", "1", "--out", "run"]
+    with pytest.warns(RuntimeWarning, match=r"half@\w+ raised ZeroDiv.*in mine\.py:2"):
+        assert main([*words, "--set", "reward=mine.py:half"]) == 0
+    shown = capsys.readouterr().err
+    assert "raised ZeroDivisionError" in shown and "InterCode" not in shown
+    (episode,) = read(directory / "run")
+    assert "mine.py:half@" in episode.run["action_error"]["reward"]
+    assert main(["report", "run"]) == 0
+    report = " ".join(capsys.readouterr().out.split())
+    assert "(ZeroDivisionError 1)" in report and "faults of InterCode" not in report
+    assert main(["show", "run", episode.task]) == 0
+    assert "return 1 / 0" in capsys.readouterr().out

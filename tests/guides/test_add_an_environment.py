@@ -19,6 +19,7 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
+from intercode.cli import main
 from intercode.core.trajectories import read_run_metadata
 from intercode.core.types import Trajectory
 from intercode.environments import BashEnv, CTFEnv, PythonEnv, SandboxedEnv
@@ -90,6 +91,29 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     forget_plugins()
     yield directory
     forget_plugins()
+
+
+def test_its_names_are_listed_and_its_dataset_has_no_subsets(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its loader has no parameters."""
+    assert main(["list", "--json"]) == 0
+    printed, said = capsys.readouterr()
+    rows = json.loads(printed)
+    assert rows["datasets"]["numbers"]["tasks"] == 2 and "number" in rows["environments"]
+    assert not said
+    assert main(["eval", "numbers:one", "--agent", "gold"]) == 2
+    assert "'numbers' has no subsets" in capsys.readouterr().err
+
+
+def test_a_loader_that_fails_is_named_and_the_others_are_listed(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (package / "number_tasks.py").write_text("def load():\n    return 1 / 0\n")
+    assert main(["list", "datasets", "--json"]) == 0
+    printed, said = capsys.readouterr()
+    assert "'numbers' of number 1.0" in said and "ZeroDivisionError" in said
+    assert "starter" in json.loads(printed)["datasets"]
 
 
 def test_the_guide_gives_an_environment_that_passes_the_check(tmp_path: Path) -> None:

@@ -310,6 +310,19 @@ def test_score_requests_let_the_episode_go_on() -> None:
     session.close()
 
 
+def test_a_refused_reset_leaves_the_episode_and_its_snapshots() -> None:
+    session = _session()
+    with pytest.raises(UsageError):
+        session.reset(9999)
+    session.reset(0)
+    saved = session.snapshot().values["snapshot"]
+    with pytest.raises(UsageError):
+        session.reset(9999)
+    assert session.step("SELECT 1").text == "[(1,)]"
+    session.restore(saved)
+    session.close()
+
+
 def test_snapshots_are_bounded_and_end_with_the_episode() -> None:
     session = _session()
     with pytest.raises(EnvironmentStateError, match="reset begins one"):

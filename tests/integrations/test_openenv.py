@@ -144,6 +144,25 @@ def test_a_lost_connection_is_reported(bash: str) -> None:
         assert text(client, "echo on") == "on\n"
 
 
+def test_a_refused_reset_leaves_the_episode(bash: str) -> None:
+    with GenericEnvClient(base_url=bash).sync() as client:
+        client.reset(task=0)
+        text(client, "NAME=ada")
+        refused: tuple[dict[str, Any], ...] = ({"task": 9999}, {"snapshot": "no"}, {"prefix": 1})
+        for options in refused:
+            with pytest.raises(RuntimeError):
+                client.reset(**options)
+        assert text(client, "echo $NAME") == "ada\n" and client.state()["step_count"] == 2
+
+
+def test_an_error_after_a_failed_reset_does_not_blame_the_connection(bash: str) -> None:
+    with GenericEnvClient(base_url=bash).sync() as client:
+        with pytest.raises(RuntimeError):
+            client.reset(task=9999)
+        with pytest.raises(RuntimeError, match="the last reset failed"):
+            client.step({"code": "ls"})
+
+
 def test_an_ended_session_begins_no_episode() -> None:
     served = ServedEnv(lambda: intercode.make("sql"))
     served.close()  # as an idle session is, before its first episode

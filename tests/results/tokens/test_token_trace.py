@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from intercode.core.errors import UsageError
 from intercode.core.types import Trajectory
 from intercode.results.tokens import KINDS, TokenRow, TokenTrace
 from support.snippets import read_snippets
@@ -57,6 +60,7 @@ def forked() -> tuple[Trajectory, Trajectory]:
     calls = token_calls()
     calls[1]["ids"] = [40, 41, 2]
     calls[1]["logprobs"] = [-1.0, -2.0, -3.0]
+    calls[1]["texts"] = ["<40>", "<41>", ""]
     fork = token_episode(calls[:2], id="f", parent="e", branched_at=1)
     return token_episode(), fork
 
@@ -90,11 +94,30 @@ def test_shared_tokens_are_trained_once_with_the_advantages_of_all_their_episode
     apart = [
         row
         for episode in (parent, fork.replace(parent=None))
-        for row in TokenTrace.from_episodes([episode]).batch(advantages)
+        for row in TokenTrace.from_episodes([episode]).batch({episode.id: advantages[episode.id]})
     ]
     assert _gradient(together) == _gradient(apart)
     assert sum(sum(r.mask) for r in together) == 3 + 4 + 2 + 3
     assert sum(sum(r.mask) for r in apart) == 3 + 4 + 2 + 3 + 3
+
+
+def test_a_batch_has_no_row_of_an_episode_with_a_fault() -> None:
+    calls = token_calls()
+    calls[1]["logprobs"] = None
+    trace = TokenTrace.from_episodes([token_episode(calls), token_episode(id="f")])
+    assert {row.episode for row in trace.batch({"f": 1.0})} == {"f"}
+    with pytest.raises(UsageError, match="e may not be trained on: missing-logprobs, turn 1"):
+        trace.batch({"e": 1.0, "f": 1.0})
+    assert trace.batch({"e": 1.0}, allow=["missing-logprobs"])
+    with pytest.raises(UsageError, match="unknown episode 'g'"):
+        trace.batch({"g": 1.0})
+    with pytest.raises(UsageError, match="unknown kind of fault"):
+        trace.batch({"f": 1.0}, allow=["reply"])
+
+
+def test_an_episode_without_a_call_has_no_rows() -> None:
+    trace = TokenTrace.from_episodes([token_episode([], id="e")])
+    assert trace.batch({"e": 1.0}) == []
 
 
 def test_any_tree_of_calls_gives_each_call_back() -> None:
@@ -120,7 +143,7 @@ def test_any_tree_of_calls_gives_each_call_back() -> None:
             assert list(row.ids[:end]) == call["prompt_ids"] + call["ids"]
             assert row.logprobs is not None and list(row.logprobs[begin:end]) == call["logprobs"]
             assert set(row.mask[begin:end]) == {1}
-        assert sum(map(sum, (r.mask for r in trace.batch({"e": 1.0})))) == sum(
+        assert sum(map(sum, (r.mask for r in trace.batch({"e": 1.0}, allow=KINDS)))) == sum(
             len(call["ids"]) for call in calls
         )
 

@@ -207,6 +207,9 @@ def _entries(kind: str) -> Iterator[ListedName]:
         except InterCodeError as e:
             _warn(str(e))
             continue
+        except Exception as e:  # a plugin may raise anything
+            _warn(f"the {registry.kind} {name!r} of {package} fails: {type(e).__name__}: {e}")
+            continue
         yield ListedName(name, description, package, tasks, remedy, subsets, settings)
 
 
@@ -278,8 +281,8 @@ def _subsets(name: str) -> str:
         datasets.load(f"{name}:?")
     except UnknownNameError as e:
         return str(e).rpartition("known: ")[2]
-    except UsageError:
-        pass  # its data is missing, or what follows its name is an address
+    except Exception:
+        pass  # its data is missing, what follows its name is an address, or it lists no subsets
     return ""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from intercode.core.errors import InterCodeError, UsageError
 from intercode.core.types import Step, Trajectory, Usage
+from intercode.evaluation.tracebacks import recorded_action_error
 from intercode.results.explanation import Explanation, TextComparison
 from intercode.results.short_text import join_first, shorten_lines
 from intercode.results.statistics.metrics import (
@@ -284,11 +285,9 @@ def episode_lines(t: Trajectory, style: Style, lines: int | None, messages: bool
         out += ["", *_turn(number, step, shared, style, lines, messages)]
     if t.error:
         out += ["", style("red", f"error: {escape_control(t.error)}")]
-    caused = run.get("action_error") or {}
-    if caused:
-        message = escape_control(f"action error: {caused.get('type')}: {caused.get('message')}")
-        out += ["", style("red", message)]
-    if trace := run.get("traceback") or caused.get("traceback"):
+    if caused := recorded_action_error(run):
+        out += ["", style("red", escape_control(f"action error: {caused}"))]
+    if trace := run.get("traceback") or (caused and caused.traceback):
         every = escape_control(str(trace)).split("\n")
         start = 0 if lines is None else _own_frame(every)
         hidden = [f"... {start} lines before: --all prints them"] if start else []

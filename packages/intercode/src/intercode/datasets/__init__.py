@@ -232,11 +232,13 @@ def _takes_address(loader: Any) -> bool:
 def _call(loader: Any, part: str | None, environment: str, spec: str) -> Dataset:
     """Return what a loader returns for a subset or an address, or for neither.
 
-    Raises UsageError if that is no dataset, or if the loader needs an address.
+    Raises UsageError if that is no dataset, the loader needs an address, or it has no subsets.
     """
     given: dict[str, Any] = {}
+    parameters = _parameters(loader)
+    if part and callable(loader) and not parameters:
+        raise UsageError(f"{spec!r}: the dataset {spec.partition(':')[0]!r} has no subsets")
     if not part:
-        parameters = _parameters(loader)
         if "address" in parameters and not is_playable_name(spec.partition(":")[0]):
             raise UsageError(f"{spec!r} needs an address after the name and a colon")
         given = {"environment": environment} if "environment" in parameters else {}

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from intercode.core.errors import InterCodeError
 from intercode.core.types import ActionError
@@ -31,7 +34,16 @@ def traceback_metadata(error: BaseException) -> dict[str, str]:
 def action_error_metadata(error: ActionError) -> dict[str, dict[str, str]]:
     """Return ``{"action_error": …}`` for the ``run`` of an episode's record."""
     trace = portable_traceback(error.traceback)
-    return {"action_error": {"type": error.type, "message": error.message, "traceback": trace}}
+    row = {"type": error.type, "message": error.message, "traceback": trace}
+    return {"action_error": row | ({"reward": error.reward} if error.reward else {})}
+
+
+def recorded_action_error(run: Mapping[str, Any]) -> ActionError | None:
+    """Return the action error that the ``run`` of an episode's record has, None without one."""
+    row = run.get("action_error") or {}
+    names = [f.name for f in fields(ActionError)]
+    given = {name: str(row[name]) for name in names if name in row}
+    return ActionError(**{"type": "an exception", "message": ""} | given) if row else None
 
 
 def portable_traceback(text: str) -> str:

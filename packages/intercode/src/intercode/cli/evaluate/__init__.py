@@ -22,6 +22,7 @@ from intercode_sandbox.command.output import log
 from intercode_sandbox.command.parser import given_options
 
 if TYPE_CHECKING:
+    from intercode.core.types import ActionError
     from intercode.evaluation.evaluate.grid import Grid
     from intercode.evaluation.evaluate.plan import Plan
 
@@ -145,15 +146,23 @@ def _print_errors(plan: Plan) -> bool:
     return bool(errors or (caused and accepts_parameter(plan.config.agent, "golds")))
 
 
-def _action_error_summary(texts: Sequence[str], out: Path) -> str:
+def _action_error_summary(errors: Sequence[ActionError], out: Path) -> str:
     """Return how many episodes an exception in the path of an action has ended, and which."""
-    lines = [f"action errors in {len(texts)} of the episodes (not solved, not played again):"]
-    for text, times in Counter(" ".join(t.split()) for t in texts).most_common(MAX_SHOWN_ERRORS):
+    texts = (" ".join(str(error).split()) for error in errors)
+    lines = [f"action errors in {len(errors)} of the episodes (not solved, not played again):"]
+    for text, times in Counter(texts).most_common(MAX_SHOWN_ERRORS):
         lines.append(f"  {times} x {text}")
-    lines.append(
-        "An action caused an exception while the machine worked. This may be a fault of InterCode: "
-        f"`intercode show {out} TASK` prints its trace; please report it."
-    )
+    show = f"`intercode show {out} TASK` prints"
+    if any(error.reward for error in errors):
+        lines.append(
+            "The reward function must give every state a Score, also one that it does not expect: "
+            f"{show} where it failed."
+        )
+    if not all(error.reward for error in errors):
+        lines.append(
+            "An action caused an exception while the machine worked. This may be a fault of "
+            f"InterCode: {show} its trace; please report it."
+        )
     return "\n".join(lines)
 
 

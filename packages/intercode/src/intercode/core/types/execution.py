@@ -77,12 +77,17 @@ class State:
 class ActionError:
     """An exception that an action has caused, and with which its episode ended.
 
-    ``type``: the name of its class. ``traceback``: where it was raised.
+    ``type``: the name of its class. ``traceback``: where it was raised. ``reward``: the name of the
+    reward function that raised it, empty if it was raised elsewhere or in a reward of this package.
     """
 
     type: str
     message: str
     traceback: str = ""
+    reward: str = ""
+
+    def __str__(self) -> str:
+        return self.message if self.reward else f"{self.type}: {self.message}".rstrip(": ")
 
 
 @dataclass(frozen=True, slots=True)

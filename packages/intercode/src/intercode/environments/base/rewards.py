@@ -10,9 +10,11 @@ import functools
 import inspect
 import math
 import numbers
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from intercode.core.errors import UsageError
@@ -70,13 +72,36 @@ def check_reward(name: str, function: object) -> None:
         return
 
 
+class RewardFunctionError(Exception):
+    """A reward function raised an exception, the cause of this one.
+
+    ``reward``: the name of the function. ``is_own``: whether it is one of this package.
+    """
+
+    def __init__(self, function: RewardFunction, name: str, error: Exception) -> None:
+        self.reward, self.is_own = name, _is_own(function)
+        frames = traceback.extract_tb(error.__traceback__)[1:]  # that of score_states
+        own = [frame for frame in frames if frame.filename == frames[0].filename]
+        where = f", in {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
+        code = f": {own[-1].line}" if own and own[-1].line else ""
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        super().__init__(f"the reward function {name} raised {said}{where}{code}")
+
+
+def _is_own(function: RewardFunction) -> bool:
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == "intercode"
+
+
 def score_states(
     function: RewardFunction, name: str, task: Task, agent: State, gold: State
 ) -> Score:
-    """Return what a reward function gives to the state of an agent. Raises UsageError if that is
-    no Score, or one that is not from 0 to 1; the rewards of this package may exceed that range as
-    the verifiers of their tasks do."""
-    score: object = function(task, agent, gold)
+    """Return what a reward function gives to the state of an agent. Raises RewardFunctionError if
+    it raises an exception, and UsageError if it returns no Score, or one that is not from 0 to 1;
+    the rewards of this package may exceed that range as the verifiers of their tasks do."""
+    try:
+        score: object = function(task, agent, gold)
+    except Exception as e:
+        raise RewardFunctionError(function, name, e) from e
 
     def where() -> str:
         return f"the reward {name} returned {score!r:.200} for {task.id}"
@@ -95,8 +120,7 @@ def score_states(
     for what, number in {**{f"part {k}": v for k, v in score.parts.items()}, **numbers_of}.items():
         if not isinstance(number, numbers.Real) or not math.isfinite(number):
             raise UsageError(f"{where()}: its {what} must be a finite number, not {number!r}")
-    own = (getattr(function, "__module__", None) or "").partition(".")[0] == "intercode"
-    if not own and not -_ROUNDING <= score.value <= 1 + _ROUNDING:
+    if not _is_own(function) and not -_ROUNDING <= score.value <= 1 + _ROUNDING:
         raise UsageError(
             f"{where()}: its value must be from 0 to 1, where 1 is solved; scale it to that range"
         )

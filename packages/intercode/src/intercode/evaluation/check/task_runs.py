@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, Protocol
 
 from intercode.core.errors import GoldError, UsageError
@@ -20,7 +18,7 @@ from intercode.environments import check_setting_names, make
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
 from intercode.environments.base.pool.lending import EnvironmentPool
-from intercode.environments.base.rewards import RewardFunction, score_states
+from intercode.environments.base.rewards import RewardFunction, RewardFunctionError, score_states
 from intercode_sandbox.lines import split_lines
 
 _MAX_LINE = 40  # maximum characters of a differing line in a message
@@ -101,16 +99,8 @@ def _checked_score(
         return score_states(reward, name, task, agent, gold)
     except UsageError as e:
         raise GoldError(str(e)) from e
-    except Exception as e:
-        error = f"{type(e).__name__}: {e}{_locate(e)}"
-        raise GoldError(f"the reward {name} failed on {task.id}: {error}") from e
-
-
-def _locate(error: Exception) -> str:
-    """Return where the reward function, or a function of its file that it calls, failed."""
-    frames = traceback.extract_tb(error.__traceback__)[2:]  # those of score_states and here
-    own = [frame for frame in frames if frame.filename == frames[0].filename]
-    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}: {own[-1].line})" if own else ""
+    except RewardFunctionError as e:
+        raise GoldError(f"{task.id}: {e}") from e.__cause__
 
 
 def _compared_state(state: State | None) -> tuple[object, ...]:

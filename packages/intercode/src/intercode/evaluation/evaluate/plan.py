@@ -24,7 +24,7 @@ from intercode.agents.baselines import Restart
 from intercode.core import logs, trajectories
 from intercode.core.config import SETTING_NAMES, EvalConfig
 from intercode.core.errors import ConfigError, UnknownNameError, UsageError
-from intercode.core.types import Dataset, Trajectory
+from intercode.core.types import ActionError, Dataset, Trajectory
 from intercode.datasets import salt
 from intercode.datasets.endless import require_fixed
 from intercode.datasets.load_cache import environment_for_options
@@ -163,7 +163,7 @@ class Plan:
         """Return the last error of each episode on disk that has no result."""
         return list(self.read_state().errors.values())
 
-    def action_errors(self) -> list[str]:
+    def action_errors(self) -> list[ActionError]:
         """Return the exceptions with which episodes on disk ended because of an action."""
         return self.read_state().action_errors
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from intercode.core import trajectories
-from intercode.core.types import Trajectory, Usage
+from intercode.core.types import ActionError, Trajectory, Usage
+from intercode.evaluation.tracebacks import recorded_action_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class RunState:
 
     finished: dict[EpisodeKey, EpisodeOutcome] = field(default_factory=dict)
     errors: dict[EpisodeKey, str] = field(default_factory=dict)
-    action_errors: list[str] = field(default_factory=list)
+    action_errors: list[ActionError] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
 
 
@@ -65,12 +66,6 @@ def usage_from_json(row: dict[str, Any]) -> Usage:
     return Usage(**known)
 
 
-def action_error_text(trajectory: Trajectory) -> str:
-    """Return type and message of the exception with which an episode ended."""
-    error = trajectory.run.get("action_error") or {}
-    return f"{error.get('type', 'an exception')}: {error.get('message', '')}".rstrip(": ")
-
-
 def read_run_state(file: Path, wanted: Iterable[EpisodeKey]) -> RunState:
     """Read the state of the wanted episodes from a trajectory file, which may be absent.
 
@@ -85,7 +80,8 @@ def read_run_state(file: Path, wanted: Iterable[EpisodeKey]) -> RunState:
         if trajectories.has_result(trajectory):
             state.finished[key] = EpisodeOutcome(trajectory.success, trajectory.usage.cost)
             if trajectory.end == "action_error":
-                state.action_errors.append(action_error_text(trajectory))
+                error = recorded_action_error(trajectory.run)
+                state.action_errors.append(error or ActionError("an exception", ""))
         else:
             state.errors[key] = trajectory.error or "no reason recorded"
     for key in state.finished:

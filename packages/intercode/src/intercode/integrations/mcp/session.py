@@ -42,12 +42,18 @@ class EnvironmentSession:
     def reset(
         self, task: int | str | None = None, seed: int | None = None
     ) -> EnvironmentToolResult:
-        """Begin an episode, of a random task if none is given."""
-        self._end()
-        self._drop_snapshots()
+        """Begin an episode, of a random task if none is given. Refused arguments leave the running
+        episode as it is."""
         if self._env is None:
             self._env = self._make()
-        query, _ = self._env.reset(seed=seed, options={"task": task})
+        previous = self._env.episode if self._is_live else None
+        try:
+            query, _ = self._env.reset(seed=seed, options={"task": task})
+        except BaseException:
+            if previous is not None and previous.is_closed:
+                self._end()
+            raise
+        self._drop_snapshots()
         self._is_live = True
         brief = self._env.brief
         info = {

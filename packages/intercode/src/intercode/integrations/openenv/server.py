@@ -193,7 +193,8 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
 
     Besides the seed, ``reset`` takes ``task``, a position or an id, or OpenEnv's name for it,
     ``index``; ``prefix``, actions after which the episode begins; or, in place of all these,
-    ``snapshot``, the id of a snapshot of any session, from which the episode continues. ``step``
+    ``snapshot``, the id of a snapshot of any session, from which the episode continues. A ``reset``
+    that is refused because of its arguments leaves the running episode as it is. ``step``
     before ``reset`` is an error. A client that lost its connection gets a new session with the next
     call, and the error informs it that its episode is lost.
     """
@@ -215,6 +216,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._max_timeout = self._env.timeout
         self._state = CodeState()
         self._lock = threading.Lock()  # held by a call that uses the environment
+        self._was_reset = False  # also in vain
         self._ended = False  # by ``close``: OpenEnv counts and ends this session no longer
 
     def reset(
@@ -227,17 +229,23 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             raise UsageError(
                 "reset takes seed, episode_id, task, prefix and snapshot, not " + ", ".join(options)
             )
+        if snapshot is not None and (task, seed, prefix) != (None, None, None):
+            raise UsageError("a snapshot has its task and seed: give reset nothing but its id")
         turns: Turns = ()
         with self._lock:
             self._check_session()
-            self._state = CodeState(episode_id=episode_id)
+            previous = self._env.episode if self._state.task else None
+            self._was_reset = True
             self._env.timeout = self._max_timeout
-            if snapshot is None:
-                turns = self._snapshots.prefixes.begin(self._env, task, seed, prefix)
-            elif (task, seed, prefix) == (None, None, None):
-                self._snapshots.restore(self._env, str(snapshot))
-            else:
-                raise UsageError("a snapshot has its task and seed: give reset nothing but its id")
+            try:
+                if snapshot is None:
+                    turns = self._snapshots.prefixes.begin(self._env, task, seed, prefix)
+                else:
+                    self._snapshots.restore(self._env, str(snapshot))
+            except BaseException:
+                if previous is None or self._env.episode is not previous or previous.is_closed:
+                    self._state = CodeState(episode_id=episode_id)
+                raise
         brief = _brief_record(self._env.brief)
         metadata = {"index": self._env.index, "task_seed": self._env.task_seed, "brief": brief}
         metadata |= {k: getattr(self._env.task, k) for k in ("group", "hardness", "tags")}
@@ -255,6 +263,10 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
 
     def step(self, action: CodeAction, timeout_s: float | None = None, **_: Any) -> CodeObservation:
         """Run an action for at most ``timeout_s`` seconds, or the server's limit if lower."""
+        if not self._state.task and self._was_reset:
+            raise EnvironmentStateError(
+                "step without a running episode: the last reset failed; reset begins another"
+            )
         if not self._state.task:
             raise EnvironmentStateError(
                 "step before reset: this session is new. A client whose connection was lost, by a "

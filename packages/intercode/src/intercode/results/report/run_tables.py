@@ -246,12 +246,17 @@ def _action_errors_note(result_sets: Sequence[ResultSet]) -> list[str]:
     errors = [t for e in result_sets for t in e.episodes if t.end == "action_error"]
     if not errors:
         return []
-    types = Counter(str(t.run.get("action_error", {}).get("type", "unknown")) for t in errors)
+    rows = [t.run.get("action_error", {}) for t in errors]
+    of_reward = sorted({str(row["reward"]) for row in rows if row.get("reward")})
+    types = Counter(str(row.get("type", "unknown")) for row in rows)
     listed = ", ".join(f"{name} {count}" for name, count in types.most_common(MAX_GROUPS))
+    origins = [f"the reward function {name} raised some" for name in of_reward]
+    if not all(row.get("reward") for row in rows):
+        origins.append("they may be faults of InterCode")
     return [
         f"action errors (an action caused an exception while the machine worked; not solved, and "
-        f"not played again): {len(errors)} ({listed}). They may be faults of InterCode: `intercode "
-        "show RUN TASK` prints the trace."
+        f"not played again): {len(errors)} ({listed}); {', '.join(origins)}: `intercode show RUN "
+        "TASK` prints the trace."
     ]
 
 

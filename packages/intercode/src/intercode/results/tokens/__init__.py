@@ -3,7 +3,8 @@ trained on."""
 
 from intercode.results.tokens.calls import TokenCall
 from intercode.results.tokens.faults import KINDS, TokenFault, Vocabulary, find_faults
-from intercode.results.tokens.trace import TokenNode, TokenRow, TokenTrace
+from intercode.results.tokens.trace import TokenRow, TokenTrace
+from intercode.results.tokens.tree import TokenNode
 
 __all__ = [
     "KINDS",

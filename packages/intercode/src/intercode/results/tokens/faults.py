@@ -11,7 +11,7 @@ from typing import Any
 from intercode.models.base import Completion, reached_token_limit, was_interrupted
 from intercode.models.conversation import EMPTY_ANSWER
 from intercode.results.tokens.calls import TokenCall
-from intercode.results.tokens.trace import TokenTrace, continues, shared_length
+from intercode.results.tokens.tree import TokenTree, continues, shared_length
 from intercode_sandbox.registry import unknown_name_error
 
 MAX_LOGPROB = 1e-6
@@ -81,7 +81,7 @@ class _Case:
 
 
 def find_faults(
-    trace: TokenTrace, *, vocabulary: Vocabulary | None = None, allow: Collection[str] = ()
+    trace: TokenTree, *, vocabulary: Vocabulary | None = None, allow: Collection[str] = ()
 ) -> list[TokenFault]:
     """Return what is wrong with a trace, by its calls; nothing if it may be trained on.
 
@@ -107,7 +107,7 @@ def find_faults(
     return list(dict.fromkeys(found))
 
 
-def _find(trace: TokenTrace, vocabulary: Vocabulary) -> Iterator[TokenFault]:
+def _find(trace: TokenTree, vocabulary: Vocabulary) -> Iterator[TokenFault]:
     by_episode: dict[str, list[TokenCall]] = {}
     for call in trace.calls:
         by_episode.setdefault(call.episode, []).append(call)
@@ -476,7 +476,7 @@ def _goes_on_later(prompt: Sequence[Any], expected: Sequence[Any], at: int) -> b
 
 
 # ------------------------------------------------------------------ the tree
-def _of_nodes(trace: TokenTrace) -> Iterator[TokenFault]:
+def _of_nodes(trace: TokenTree) -> Iterator[TokenFault]:
     """Yield what is wrong with the tree: it has to be what its calls say."""
     for (episode, turn, _), reply in trace.reply_nodes.items():
         path = _checked_path(trace, reply)
@@ -516,7 +516,7 @@ def _of_mask(
             return
 
 
-def _checked_path(trace: TokenTrace, reply: int) -> list[int] | None:
+def _checked_path(trace: TokenTree, reply: int) -> list[int] | None:
     path: list[int] = []
     index = reply
     while len(path) <= len(trace.nodes):

@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
+from intercode.core.errors import UsageError
 from intercode.core.types import Trajectory
 from intercode.results.tokens.calls import TokenCall, token_calls
-
-Role = Literal["prompt", "reply"]
-
-
-@dataclass(frozen=True, slots=True)
-class TokenNode:
-    """A stretch of tokens: a part of a prompt, or the reply of one call.
-
-    ``parent`` is the index of the node before it, None at a root, and ``begins`` the position of
-    its first id in every branch through it. ``mask`` is 1 for what the model wrote. ``logprobs``
-    has one item per id, 0.0 where the mask is 0, and is None if they are unknown. ``call`` is the
-    index of the call whose reply it is, and ``finish`` why that ended.
-    """
-
-    parent: int | None
-    role: Role
-    begins: int
-    ids: tuple[int, ...]
-    mask: tuple[int, ...]
-    logprobs: tuple[float, ...] | None
-    finish: str = ""
-    call: int | None = None
-
-    @property
-    def ends(self) -> int:
-        """The position after its last id."""
-        return self.begins + len(self.ids)
+from intercode.results.tokens.faults import find_faults
+from intercode.results.tokens.tree import TokenNode, TokenTree, continues, shared_length
+from intercode_sandbox.registry import unknown_name_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +33,7 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenTrace:
+class TokenTrace(TokenTree):
     """The calls of an episode, or of one and its forks, linked where prompts continue each other.
 
     Of forks, the calls before the fork are those of the first episode. ``reply_nodes`` has the node
@@ -72,12 +48,6 @@ class TokenTrace:
     >>> row.ids, row.mask
     ((1, 2, 7, 3, 8, 9), (0, 0, 1, 0, 1, 1))
     """
-
-    nodes: tuple[TokenNode, ...]
-    calls: tuple[TokenCall, ...]
-    reply_nodes: Mapping[tuple[str, int, int], int]
-    parents: Mapping[str, tuple[str, int]]
-    """For each fork the id of its parent, which is in the trace, and how many turns they share."""
 
     @classmethod
     def from_episodes(cls, episodes: Iterable[Trajectory]) -> TokenTrace:
@@ -109,13 +79,19 @@ class TokenTrace:
                 seen.update(path)
         return rows
 
-    def batch(self, advantages: Mapping[str, float]) -> list[TokenRow]:
+    def batch(
+        self, advantages: Mapping[str, float], *, allow: Collection[str] = ()
+    ) -> list[TokenRow]:
         """Return the rows of the episodes that have an advantage, by their ids.
+
+        ``allow``: kinds of faults that do not count. Raises UsageError for an id that is not in the
+        trace, and for an episode with another fault: leave it out of ``advantages``.
 
         A token that the model wrote is trained in one row only, with the sum of the advantages of
         the episodes that it belongs to, so that the gradient is that of training on every episode
         whole. A row in which nothing is left to train is left out.
         """
+        self._check_batch(advantages, allow)
         paths = [(name, self.path(leaf)) for name, leaf in self._leaves() if name in advantages]
         episodes: dict[int, set[str]] = {}
         for name, path in paths:
@@ -132,6 +108,19 @@ class TokenTrace:
                 values = tuple(a * m for a, m in zip(weights, row.mask, strict=True))
                 rows.append(replace(row, advantages=values))
         return rows
+
+    def _check_batch(self, names: Collection[str], allow: Collection[str]) -> None:
+        """Raise UsageError unless episodes are in the trace and may be trained on."""
+        known = {*self.episodes, *(episode for episode, _, _ in self.reply_nodes)}
+        for name in names:
+            if name not in known:
+                raise unknown_name_error("episode", name, sorted(known))
+        for fault in find_faults(self, allow=allow):
+            if not fault.episode or fault.episode in names:
+                raise UsageError(
+                    f"{fault.episode or 'the trace'} may not be trained on: {fault.kind}, "
+                    f"{fault.message}; leave the episode out, or allow faults of this kind"
+                )
 
     def _leaves(self) -> Iterator[tuple[str, int]]:
         """Yield each episode with the nodes at which its branches end."""
@@ -203,7 +192,8 @@ class _Builder:
         self.episodes: set[str] = set()
 
     def trace(self) -> TokenTrace:
-        return TokenTrace(tuple(self.nodes), tuple(self.calls), self.reply_nodes, self.parents)
+        nodes, calls = tuple(self.nodes), tuple(self.calls)
+        return TokenTrace(nodes, calls, self.reply_nodes, self.parents, self.episodes)
 
     def add(self, episode: Trajectory) -> None:
         if episode.parent in self.episodes and episode.branched_at is not None:
@@ -284,22 +274,6 @@ class _Builder:
         self.children[index] = []
         self.children[node.parent].append(index)
         return index
-
-
-def continues(prompt: Sequence[Any], call: TokenCall) -> bool:
-    """Return whether a prompt begins with the prompt and the reply of a call."""
-    middle = len(call.prompt_ids)
-    end = middle + len(call.ids)
-    return (
-        len(prompt) >= end and prompt[middle:end] == call.ids and prompt[:middle] == call.prompt_ids
-    )
-
-
-def shared_length(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Return how many ids two sequences have in common at their beginnings."""
-    return next(
-        (n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
 
 
 def _part(node: TokenNode, part: slice) -> TokenNode:
