@@ -9,7 +9,9 @@ import pytest
 
 import intercode
 from hostile.cases import python
+from intercode.core.errors import GoldError
 from intercode.core.types import TRUNCATED_CHANGES, Dataset, Task
+from intercode.evaluation.check.dataset import check
 from intercode_sandbox.contract import BaseSandbox
 from support.sandboxes import open_test_sandbox
 
@@ -85,3 +87,44 @@ def test_a_state_that_cannot_be_listed_scores_and_gains_nothing(profile: str) ->
     if profile == "standard":  # git ignores these directories
         assert hidden.score.value < honest.value
         assert hidden.score.value == 0
+
+
+LARGE = "mkdir /work; cd /work; for i in 1 2 3 4 5; do truncate -s 256M $i; {}; done; echo 10 > z"
+
+
+def _task(each: str) -> Dataset:
+    """Return a task to write 42 to a file beside large ones, for each of which code runs."""
+    task = Task("t", "Write 42.", gold="echo 42 > /work/z", setup=LARGE.format(each), cwd="/work")
+    return Dataset("large", "bash", (task,), comparable=False)
+
+
+def test_large_files_of_a_setup_hide_no_wrong_answer() -> None:
+    with intercode.make("bash", dataset=_task(":")) as env:
+        for answer, value in ((42, 1.0), (13, 0.0)):
+            env.reset()
+            env.step(f"echo {answer} > z")
+            assert env.score().value == value
+
+
+def test_large_files_of_an_agent_hide_no_wrong_answer() -> None:
+    task = Task("t", "Write 42.", gold=f"{LARGE.format(':')}; echo 42 > z")
+    with intercode.make("bash", dataset=Dataset("large", "bash", (task,))) as env:
+        for answer, value in ((42, 1.0), (13, 0.8)):
+            env.reset()
+            env.step(f"{LARGE.format(':')}; echo {answer} > z")
+            assert env.score().value == pytest.approx(value, abs=0.1)
+
+
+def test_what_is_unread_is_equal_to_nothing() -> None:
+    with intercode.make("bash", dataset=_task("printf a | dd of=$i conv=notrunc")) as env:
+        env.reset()
+        env.step("echo 42 > z")
+        with pytest.raises(GoldError, match="/work/3: put large files into the image"):
+            env.score()
+    [fault] = check(_task("printf a | dd of=$i conv=notrunc")).faults
+    assert fault.kind == "fails"
+    with intercode.make("bash", dataset=_task(":")) as env:
+        env.reset()
+        env.step("for i in 1 2 3 4 5; do printf a | dd of=$i conv=notrunc; done; echo 42 > z")
+        score = env.score()
+        assert score.value < 1 and score.details["unread"] == ["/work/3", "/work/4", "/work/5"]

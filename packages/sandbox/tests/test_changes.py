@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode_sandbox.contract import BaseSandbox
+from intercode_sandbox import SandboxSpec, images, open_sandbox
+from intercode_sandbox.contract import BaseSandbox, Limits
+from intercode_sandbox.platforms.paths import sandbox_uid
 from intercode_sandbox.types import FileEntry, Layer
 from support import backend
 from support.sandboxes import eventually, layer_of, open_test_sandbox
@@ -229,3 +231,44 @@ def test_a_path_that_keeps_changing_its_kind_does_not_fail_changes() -> None:
             found = sandbox.changes().get("/tmp/s/a")
             seen |= {found.kind} if found else set()
         assert len(seen) > 1, f"nothing was swapped: {seen}"
+
+
+SPARSE = """set -e; cd /tmp; truncate -s 2G 1
+for i in 2 3 4 5 6; do truncate -s 256M $i; printf end >> $i; done; echo A > z"""
+REWRITE = "cd /tmp; printf END | dd of=6 bs=1 seek=268435456 conv=notrunc; echo B > z"
+
+
+def test_a_small_file_is_read_however_large_those_before_it_are() -> None:
+    zeros = hashlib.sha256()
+    for _ in range(256):
+        zeros.update(bytes(1 << 20))
+    ends = {text: zeros.copy() for text in ("end", "END")}
+    for text, end in ends.items():
+        end.update(text.encode())
+    with open_test_sandbox(limits=Limits(file_size=1 << 32)) as sandbox:
+        assert sandbox.run(["bash", "-c", SPARSE]).ok
+        before = sandbox.changes()
+        assert sandbox.run(["bash", "-c", REWRITE]).ok
+        after = sandbox.changes()
+    assert [path for path, entry in before.items() if entry.is_unread] == ["/tmp/1"]
+    assert {before[f"/tmp/{i}"].digest for i in range(2, 7)} == {ends["end"].hexdigest()}
+    assert (before["/tmp/z"].digest, after["/tmp/z"].digest) == (sha("A\n"), sha("B\n"))
+    assert after["/tmp/6"].digest == ends["END"].hexdigest()
+
+
+@pytest.mark.skipif(backend.is_container(), reason="a copy of the layer would not be sparse")
+def test_a_file_of_the_image_that_is_unread_counts_as_changed(tmp_path: Path) -> None:
+    root = tmp_path / "layer"
+    large = root / "data" / "large"
+    large.parent.mkdir(parents=True)
+    root.chmod(0o755)
+    large.touch(mode=0o644)
+    os.truncate(large, 2 << 30)
+    for path in (root, large.parent, large):
+        os.chown(path, sandbox_uid(), sandbox_uid())
+    layer = Layer(root, "large")  # as it is, because a copy would not be sparse
+    spec = SandboxSpec(images.resolve("host"), layers=(layer,), limits=Limits(file_size=1 << 32))
+    with open_sandbox(spec, "namespace") as sandbox:
+        assert sandbox.changes() == {}
+        changes = after(sandbox, "rm large; truncate -s 2G large")
+    assert changes["/data/large"].is_unread and not changes["/data/large"].new

@@ -60,7 +60,8 @@ TRUNCATED_CHANGES = "[more changes: the list is too long]"
 class FileEntry:
     """A path in a sandbox that was created, changed or deleted.
 
-    ``kind``: ``gone`` if the path was deleted. ``digest``: the SHA-256 of a regular file's content.
+    ``kind``: ``gone`` if the path was deleted. ``digest``: the SHA-256 of a regular file's content;
+    a text that begins with ``unread`` if ``is_unread``, and empty where digests were not asked for.
     ``target``: the target of a symbolic link. ``new``: the path does not exist in the image or its
     layers.
     """
@@ -71,6 +72,20 @@ class FileEntry:
     digest: str = ""
     target: str = ""
     new: bool = True
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the content is not known: two such entries may be equal and their contents not.
+
+        A listing hashes 512 MiB of files, and then 512 MiB more of files up to 1 MiB. The first
+        512 MiB of a file do not count while they are zeros. Directories more than 100 levels deep
+        are not read.
+
+        >>> from intercode_sandbox.types import FileEntry
+        >>> FileEntry("file", 0o644, 1 << 40, "unread:1099511627776").is_unread
+        True
+        """
+        return self.digest.startswith("unread")
 
 
 @dataclass(frozen=True, slots=True)

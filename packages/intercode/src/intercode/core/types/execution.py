@@ -40,10 +40,10 @@ class State:
     """The state that an agent or a gold reached, as reward functions see it.
 
     ``output``: the last observation. ``files``: the changed files by absolute path; with the key
-    TRUNCATED_CHANGES if some are omitted, which no reward may count as equal. ``texts``: the
-    content of those that are short texts. ``initial_files`` and ``initial_texts``: the same for
-    paths that existed before the first action, as far as this is known, and for a gold also for
-    everything that the setup of the task changed. ``status`` and
+    TRUNCATED_CHANGES if some are omitted, which no reward may count as equal, nor entries that are
+    ``is_unread``. ``texts``: the content of those that are short texts. ``initial_files`` and
+    ``initial_texts``: the same for paths that existed before the first action, as far as this is
+    known, and for a gold also for everything that the setup of the task changed. ``status`` and
     ``checksums`` replace ``files`` in profiles that read changes with git: the parsed ``git
     status`` and the output of a hash command. ``failed``: the code could not run at
     all. ``answer``: the answer that the agent submitted. ``rows``: the last result of a database.

@@ -34,7 +34,7 @@ class BashEnv(SandboxedEnv):
     settings: BashSettings
 
     name: ClassVar[str] = "bash"
-    scoring_version: ClassVar[int] = 4  # 4: lines end at line ends only
+    scoring_version: ClassVar[int] = 5  # 5: what is unread is never equal
     description: ClassVar[EnvironmentDescription] = EnvironmentDescription(
         BASH,
         judged="Both the lasting changes and the output of your latest block are judged. Print "

@@ -165,6 +165,11 @@ class StandardBashProfile(BashProfile):
             changes = changes_of_agent(sandbox, task)
             if TRUNCATED_CHANGES in changes:
                 raise GoldError(f"the gold of {task.id} changes more files than can be compared")
+            if unread := [path for path, entry in changes.items() if entry.is_unread]:
+                raise GoldError(
+                    f"setup and gold of {task.id} change more content than is read to compare it, "
+                    f"as in {unread[0]}: put large files into the image of the task"
+                )
             initial_files, initial_texts = read_initial_state(sandbox, task, changes)
             return State(
                 result.output,

@@ -26,7 +26,8 @@ def standard(task: Task, agent: State, gold: State) -> Score:
     Outputs are equal when they have the same lines in any order, apart from blanks inside a line.
     The column ``compare`` says where they are compared in another way; see COMPARISONS. Changes
     are equal when the same paths changed to the same kind, content, link target and permissions.
-    An agent with more changes than can be listed has none that are right.
+    An agent with more changes than can be listed has none that are right. A file that is too large
+    to be read is wrong, and the details name it as ``unread``.
 
     Below 1, doing nothing earns 0, and so does a state that is farther from the gold's than the
     initial one. The page Partial credit describes the parts.
@@ -38,6 +39,8 @@ def standard(task: Task, agent: State, gold: State) -> Score:
     wrong = sorted(p for p, _ in common if not same_entry(agent.files[p], gold.files[p]))
     missed, extra = (sorted(path for path, _ in paths) for paths in (theirs - ours, ours - theirs))
     details: dict[str, Any] = {"missed": missed, "extra": extra, "wrong": wrong}
+    if unread := sorted(path for path, entry in agent.files.items() if entry.is_unread):
+        details["unread"] = unread
     right_output = accepts_output(task, agent, gold)
     right_changes = not (missed or extra or wrong) and TRUNCATED_CHANGES not in agent.files
     files = FileProgress(agent, gold)

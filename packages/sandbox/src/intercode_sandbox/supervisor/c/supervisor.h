@@ -160,7 +160,8 @@ struct metadata { mode_t mode; long long size; bool new; };
 struct rows {
     struct text *out;
     size_t count;
-    long long budget, space;  /* bytes of files to read, and of rows, that are left */
+    long long budget, small_budget;  /* bytes to hash that are left; see hash_file */
+    long long space;  /* bytes of rows that are left */
     bool paths_only, truncated, ends_truncated;  /* now, or after the rows to come */
 };
 
@@ -169,8 +170,8 @@ void end_rows(struct rows *rows);
 void add_row(struct rows *rows, const char *path, const char *kind, const struct metadata *info,
              const char *digest, const char *target);
 void take_back_rows(struct rows *rows, size_t from);
-bool charge_read_budget(struct rows *rows, long long size, char hex[80]);
-int hash_file(int file, char hex[80]);
+int hash_file(struct rows *rows, int file, long long size, char hex[80]);
+bool is_unread(const char *digest);
 void append_json_path(struct text *out, const char *path);
 
 /* ---- common/copy.c, common/files.c, namespace/overlay_changes.c ---- */
@@ -320,6 +321,9 @@ void start_program(char **arguments) __attribute__((noreturn));
 struct sha256 { uint32_t state[8]; uint64_t length; uint8_t block[64]; size_t used; };
 
 void sha256_begin(struct sha256 *sha);
+#define ZERO_PART ((size_t)1 << 20)  /* bytes */
+#define MOST_ZERO_PARTS 512
+void sha256_begin_after_zeros(struct sha256 *sha, size_t parts);
 void sha256_add(struct sha256 *sha, const void *data, size_t length);
 void sha256_end(struct sha256 *sha, char hex[65]);
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -30,7 +30,10 @@ class FileState(NamedTuple):
 
 
 def same_entry(a: FileEntry, b: FileEntry) -> bool:
-    """Return whether two changes of one path are equal. Times and owners do not count."""
+    """Return whether two changes of one path are equal. Times and owners do not count. What is
+    unread is never equal."""
+    if a.is_unread or b.is_unread:
+        return False
     if a.kind == "link":
         return a.target == b.target
     return (a.mode, a.size, a.digest) == (b.mode, b.size, b.digest)
@@ -55,7 +58,8 @@ def distance(a: FileState | None, b: FileState | None) -> float:
 
 
 def _content_distance(a: FileState, b: FileState) -> float:
-    if (a.entry.size, a.entry.digest) == (b.entry.size, b.entry.digest):
+    is_unread = a.entry.is_unread or b.entry.is_unread
+    if not is_unread and (a.entry.size, a.entry.digest) == (b.entry.size, b.entry.digest):
         return 0.0
     if a.text is not None and b.text is not None:
         return max(1.0 - text_similarity(a.text, b.text), _LEAST / 5)
@@ -129,12 +133,12 @@ class FileProgress:
 
     def _is_elsewhere(self, before: FileState | None) -> bool:
         """Return whether the agent has what was at a path at another one."""
-        return before is not None and before.entry.digest in self._digests_of_agent - {""}
+        return before is not None and before.entry.digest in self._digests_of_agent
 
     @cached_property
     def _extras(self) -> Mapping[str, float]:
         """How far paths that the gold leaves alone are from what they were."""
-        paths, copies = set(self.paths), {e.digest for e in self.gold.files.values() if e.size}
+        paths, copies = set(self.paths), _digests(e for e in self.gold.files.values() if e.size)
         extras = {}
         for path in self._all_paths:
             before, now = self._before(path), self._in(self.agent, path)
@@ -180,4 +184,9 @@ class FileProgress:
 
     @cached_property
     def _digests_of_agent(self) -> frozenset[str]:
-        return frozenset(entry.digest for entry in self.agent.files.values())
+        return _digests(self.agent.files.values())
+
+
+def _digests(entries: Iterable[FileEntry]) -> frozenset[str]:
+    """Return the digests of the contents that are known."""
+    return frozenset(e.digest for e in entries if e.digest and not e.is_unread)

@@ -10,8 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* bytes read per request, so that huge sparse files cannot stall it */
+/* bytes that a listing hashes, so that huge sparse files cannot stall it: of all files, and then of
+   those that are small */
 #define BUDGET (512LL << 20)
+#define SMALL_BUDGET (512LL << 20)
+#define SMALL (1LL << 20)
 /* price of a row beside its text: what the owner's objects take */
 #define ROW_PRICE 128
 #define PART (256 << 10)  /* bytes of JSON that are sent at a time */
@@ -19,7 +22,8 @@
 /* `out`: the answer so far. The rows are appended to it, or only their paths. `space`: the bytes
    that they may take. */
 void begin_rows(struct rows *rows, struct text *out, bool paths_only, long long space) {
-    *rows = (struct rows){.out = out, .budget = BUDGET, .space = space, .paths_only = paths_only};
+    *rows = (struct rows){.out = out, .budget = BUDGET, .small_budget = SMALL_BUDGET,
+                          .space = space, .paths_only = paths_only};
     append_format(out, ", \"rows\": [");
 }
 
@@ -88,31 +92,65 @@ void take_back_rows(struct rows *rows, size_t from) {
     rows->count = from;
 }
 
-/* Return whether a file of this size may still be read. If not, write its size to `hex` instead
-   of a digest. */
-bool charge_read_budget(struct rows *rows, long long size, char hex[80]) {
-    rows->budget -= size;
-    if (rows->budget >= 0) return true;
-    snprintf(hex, 80, UNREAD ":%lld", size);
-    return false;
+static bool charge(struct rows *rows, long long bytes) {
+    long long *budget = bytes <= rows->budget ? &rows->budget : &rows->small_budget;
+    if (bytes > *budget || (budget == &rows->small_budget && bytes > SMALL)) return false;
+    *budget -= bytes;
+    return true;
 }
 
-/* Compute the SHA-256 of an open file, and close it. */
-int hash_file(int file, char hex[80]) {
+/* Count the parts of zeros with which a file begins. Holes are not read. */
+static size_t count_zero_parts(int file, long long size) {
+    static const unsigned char zeros[1 << 14];
+    unsigned char data[sizeof zeros];
+    size_t most = (size_t)size / ZERO_PART;
+    off_t limit = (off_t)((most < MOST_ZERO_PARTS ? most : MOST_ZERO_PARTS) * ZERO_PART), at = 0;
+    while (at < limit) {
+        off_t next = lseek(file, at, SEEK_DATA);
+        if (next < 0) next = errno == ENXIO ? limit : at;
+        if (next > at) {
+            at = next < limit ? next / (off_t)sizeof data * (off_t)sizeof data : limit;
+            if (at == limit) break;
+        }
+        if (pread(file, data, sizeof data, at) != (ssize_t)sizeof data) break;
+        if (memcmp(data, zeros, sizeof data)) break;
+        at += (off_t)sizeof data;
+    }
+    return (size_t)at / ZERO_PART;
+}
+
+/* Compute the SHA-256 of an open file of this size, and close it. If the budget does not suffice,
+   write its size instead. Zeros at its beginning cost nothing, whether it has them or a hole, so
+   that the result depends on the content alone. */
+int hash_file(struct rows *rows, int file, long long size, char hex[80]) {
     unsigned char data[1 << 14];
     struct sha256 sha;
-    ssize_t got;
     if (file < 0) return -1;
-    sha256_begin(&sha);
-    while ((got = read(file, data, sizeof data)) > 0) {
+    bool may_fit = size <= BUDGET + (long long)(MOST_ZERO_PARTS * ZERO_PART);
+    size_t parts = may_fit && size >= (long long)ZERO_PART ? count_zero_parts(file, size) : 0;
+    long long left = size - (long long)(parts * ZERO_PART);
+    if (!charge(rows, left)) {
+        close(file);
+        snprintf(hex, 80, UNREAD ":%lld", size);
+        return 0;
+    }
+    sha256_begin_after_zeros(&sha, parts);
+    if (parts) lseek(file, size - left, SEEK_SET);
+    ssize_t got = 0;
+    for (; left > 0; left -= got) {
+        got = read(file, data, left < (long long)sizeof data ? (size_t)left : sizeof data);
+        if (got <= 0) break;
         sha256_add(&sha, data, (size_t)got);
-        if (got < (ssize_t)sizeof data) break;
     }
     int code = errno;
     close(file);
     errno = code;
     sha256_end(&sha, hex);
     return got < 0 ? -1 : 0;
+}
+
+bool is_unread(const char *digest) {
+    return !strncmp(digest, UNREAD, strlen(UNREAD));
 }
 
 void append_json_path(struct text *out, const char *path) {

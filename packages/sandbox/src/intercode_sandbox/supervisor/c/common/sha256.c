@@ -20,27 +20,38 @@ static uint32_t rotate_right(uint32_t x, int by) {
     return x >> by | x << (32 - by);
 }
 
-static void process_block(struct sha256 *sha, const uint8_t *data) {
-    uint32_t w[64], s[8];
+/* One round. The caller moves the eight values on, by the order of the names. */
+#define ROUND(a, b, c, d, e, f, g, h, i) do { \
+    uint32_t one = h + (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25)) \
+        + ((e & f) ^ (~e & g)) + constants[i] + w[i]; \
+    d += one; \
+    h = one + (rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22)) \
+        + ((a & b) ^ (a & c) ^ (b & c)); \
+} while (0)
+
+static void process_block(uint32_t s[8], const uint8_t *data) {
+    uint32_t w[64];
+    uint32_t a = s[0], b = s[1], c = s[2], d = s[3], e = s[4], f = s[5], g = s[6], h = s[7];
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)data[4 * i] << 24 | (uint32_t)data[4 * i + 1] << 16
              | (uint32_t)data[4 * i + 2] << 8 | data[4 * i + 3];
     for (int i = 16; i < 64; i++) {
-        uint32_t a = rotate_right(w[i - 15], 7) ^ rotate_right(w[i - 15], 18) ^ w[i - 15] >> 3;
-        uint32_t b = rotate_right(w[i - 2], 17) ^ rotate_right(w[i - 2], 19) ^ w[i - 2] >> 10;
-        w[i] = w[i - 16] + a + w[i - 7] + b;
+        uint32_t x = w[i - 15], y = w[i - 2];
+        w[i] = w[i - 16] + (rotate_right(x, 7) ^ rotate_right(x, 18) ^ x >> 3) + w[i - 7]
+             + (rotate_right(y, 17) ^ rotate_right(y, 19) ^ y >> 10);
     }
-    memcpy(s, sha->state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        uint32_t e = rotate_right(s[4], 6) ^ rotate_right(s[4], 11) ^ rotate_right(s[4], 25);
-        uint32_t one = s[7] + e + ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
-        uint32_t a = rotate_right(s[0], 2) ^ rotate_right(s[0], 13) ^ rotate_right(s[0], 22);
-        uint32_t two = a + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += one;
-        s[0] = one + two;
+    for (int i = 0; i < 64; i += 8) {
+        ROUND(a, b, c, d, e, f, g, h, i);
+        ROUND(h, a, b, c, d, e, f, g, i + 1);
+        ROUND(g, h, a, b, c, d, e, f, i + 2);
+        ROUND(f, g, h, a, b, c, d, e, i + 3);
+        ROUND(e, f, g, h, a, b, c, d, i + 4);
+        ROUND(d, e, f, g, h, a, b, c, i + 5);
+        ROUND(c, d, e, f, g, h, a, b, i + 6);
+        ROUND(b, c, d, e, f, g, h, a, i + 7);
     }
-    for (int i = 0; i < 8; i++) sha->state[i] += s[i];
+    const uint32_t out[8] = {a, b, c, d, e, f, g, h};
+    for (int i = 0; i < 8; i++) s[i] += out[i];
 }
 
 void sha256_begin(struct sha256 *sha) {
@@ -48,6 +59,22 @@ void sha256_begin(struct sha256 *sha) {
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     memset(sha, 0, sizeof *sha);
     memcpy(sha->state, start, sizeof start);
+}
+
+/* Begin after a number of parts of zeros. What that computes is kept, so it costs nothing again. */
+void sha256_begin_after_zeros(struct sha256 *sha, size_t parts) {
+    static const uint8_t zeros[64];
+    static uint32_t states[MOST_ZERO_PARTS + 1][8];
+    static size_t known;
+    sha256_begin(sha);
+    if (!known) memcpy(states[0], sha->state, sizeof sha->state);
+    for (; known < parts; known++) {
+        memcpy(states[known + 1], states[known], sizeof *states);
+        for (size_t i = 0; i < ZERO_PART / sizeof zeros; i++)
+            process_block(states[known + 1], zeros);
+    }
+    memcpy(sha->state, states[parts], sizeof sha->state);
+    sha->length = (uint64_t)parts * ZERO_PART;
 }
 
 void sha256_add(struct sha256 *sha, const void *data, size_t length) {
@@ -61,7 +88,7 @@ void sha256_add(struct sha256 *sha, const void *data, size_t length) {
         at += part;
         length -= part;
         if (sha->used == sizeof sha->block) {
-            process_block(sha, sha->block);
+            process_block(sha->state, sha->block);
             sha->used = 0;
         }
     }

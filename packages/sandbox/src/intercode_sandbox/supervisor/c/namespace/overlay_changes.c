@@ -49,11 +49,9 @@ static size_t enter(struct walk *w, const char *name) {
     return before;
 }
 
-/* Compute the SHA-256 of a file, or return its size once the budget is spent. */
 static int hash_entry(struct walk *w, int fd, const char *name, const struct stat *info,
                       char hex[80]) {
-    if (!charge_read_budget(&w->rows, info->st_size, hex)) return 0;
-    return hash_file(openat(fd, name, FILE_FLAGS), hex);
+    return hash_file(&w->rows, openat(fd, name, FILE_FLAGS), info->st_size, hex);
 }
 
 static int read_link(int fd, const char *name, char text[PATH_MAX]) {
@@ -94,13 +92,14 @@ static int add_deleted_children(struct walk *w, int lower, const struct names *e
     return result;
 }
 
-/* Compare a file with that of the lower layers. */
+/* Compare a file with that of the lower layers. One that is unread counts as changed. */
 static int compare_file(struct walk *w, const struct location *at, const char *name,
                         const struct stat *info,
                         const struct stat *old) {
     char now[80] = "", old_text[80] = "";
     bool alike = old && old->st_mode == info->st_mode && old->st_size == info->st_size;
     if ((alike || w->digests) && hash_entry(w, at->uppers[0], name, info, now)) return -1;
+    alike = alike && !is_unread(now);
     if (alike && hash_entry(w, at->lower, name, old, old_text)) return -1;
     if (!alike || strcmp(now, old_text)) add_change(w, "file", info, !old, now, "");
     return 0;
