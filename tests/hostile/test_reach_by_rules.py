@@ -190,6 +190,23 @@ ATTEMPTS = {
     "TLS for no name": 'tls("named.test", None)',
     "TLS for another name at another port": 'tls("named.test", "unnamed.test", 80)',
     "TLS for a name below": 'tls("named.test", "named.test.evil.test")',
+    # --------------------------------------------------------------------------- HTTP
+    **{
+        f"HTTP with {what}": f'talk("named.test", 80, {data!r})'
+        for what, data in {
+            "another host": b"GET / HTTP/1.1\r\nHost: unnamed.test\r\n\r\n",
+            "another allowed host": b"GET / HTTP/1.1\r\nHost: other.test\r\n\r\n",
+            "the machine as its host": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+            "two hosts": b"GET / HTTP/1.1\r\nHost: named.test\r\nHost: unnamed.test\r\n\r\n",
+            "the URL of another host": b"GET http://unnamed.test/ HTTP/1.1\r\n\r\n",
+            "a tunnel": b"CONNECT unnamed.test:443 HTTP/1.1\r\nHost: named.test\r\n\r\n",
+            "another protocol": b"GET / HTTP/1.1\r\nHost: named.test\r\nUpgrade: h2c\r\n\r\n",
+            "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            "an empty line before": b"\r\nGET / HTTP/1.1\r\nHost: unnamed.test\r\n\r\n",
+            "line feeds": b"GET / HTTP/1.1\nHost: unnamed.test\n\n",
+            "a hidden host": b"GET / HTTP/1.1\r\nX: y\nHost: unnamed.test\r\n\r\n",
+        }.items()
+    },
     # ----------------------------------------------------------------- other protocols
     "a datagram": (
         "[s := socket.socket(socket.AF_INET, socket.SOCK_DGRAM), s.settimeout(0.5), "
@@ -243,7 +260,7 @@ def test_an_attempt_to_get_elsewhere(ruled: RuledSandbox, name: str) -> None:
     printed = _run(ruled.sandbox, ruled.fill(f"attempt(lambda: {ATTEMPTS[name]})"))
     assert printed.startswith("REFUSED"), printed
     ruled.untouched()
-    if "redirect" not in name and "TLS" not in name:
+    if not any(word in name for word in ("redirect", "TLS", "HTTP")):
         assert ruled.named.connections == named
     assert _run(ruled.sandbox, 'attempt(lambda: talk("named.test", 80))').startswith("GOT b'HTTP")
 
@@ -264,6 +281,30 @@ def test_forged_packets_reach_nothing(ruled: RuledSandbox) -> None:
     assert _run(ruled.sandbox, ruled.fill(PACKETS)).startswith("REFUSED")
     assert _run(ruled.sandbox, 'attempt(lambda: talk("named.test", 80))').startswith("GOT b'HTTP")
     ruled.untouched()
+
+
+def echo(client: socket.socket) -> None:
+    while data := client.recv(1 << 16):
+        client.sendall(data)
+
+
+def test_a_second_request_for_another_host_does_not_pass() -> None:
+    second = (
+        "s = socket.create_connection(('named.test', 80)); "
+        "s.sendall(b'GET / HTTP/1.1\\r\\nHost: named.test\\r\\n\\r\\n'); got = s.recv(999)\n"
+        "def more():\n"
+        " s.sendall(b'GET / HTTP/1.1\\r\\nHost: unnamed.test\\r\\n\\r\\n'); return s.recv(9)\n"
+        "print(len(got)); attempt(more)"
+    )
+    with (
+        Server(echo) as server,
+        Sandbox("host", network=f"allow:named.test:80=127.0.0.1:{server.port}") as sandbox,
+    ):
+        sandbox.write("/tmp/tools.py", TOOLS)
+        assert "REFUSED" in _run(sandbox, second)
+        [one] = sandbox.connections()
+        assert one.refused == "HTTP asks for 'unnamed.test', another host"
+        assert one.sent == one.received == len(b"GET / HTTP/1.1\r\nHost: named.test\r\n\r\n")
 
 
 def hello(name: str) -> bytes:

@@ -18,6 +18,7 @@ from intercode_sandbox.network.client_hello import (
     requested_name,
 )
 from intercode_sandbox.network.dns import answer_query
+from intercode_sandbox.network.http_requests import OtherHostError, RequestFilter
 from intercode_sandbox.network.rules import parse_rules
 from intercode_sandbox.remote.protocol import ProtocolError, parse_spec
 from support.servers import own_address
@@ -310,3 +311,98 @@ def test_the_command_refuses_a_wrong_rule(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_sandbox_without_rules_knows_no_connections(shared: Sandbox) -> None:
     assert shared.connections() == []
+
+
+# ------------------------------------------------------------------------------------- HTTP
+HEAD = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
+
+
+def request(*lines: bytes, body: bytes = b"") -> bytes:
+    return b"\r\n".join((*lines, b"", b"")) + body
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        HEAD,
+        HEAD * 3,
+        request(b"GET / HTTP/1.0"),
+        request(b"GET / HTTP/1.1", b"host:A.test:80 ", b"Accept: */*"),
+        request(b"GET http://a.test/x?y=http://b.test/ HTTP/1.1", b"Host: a.test."),
+        request(b"OPTIONS * HTTP/1.1", b"Host: a.test"),
+        request(b"POST / HTTP/1.1", b"Host: a.test", b"Content-Length: 5", body=b"\r\n\r\nx")
+        + HEAD,
+        request(
+            b"PUT / HTTP/1.1",
+            b"Host: a.test",
+            b"Transfer-Encoding: chunked",
+            body=b"5;x=y\r\nab\r\nc\r\n0\r\nX: y\r\n\r\n",
+        )
+        + HEAD,
+        request(b"PUT / HTTP/1.1", b"Transfer-Encoding: Chunked", body=b"0\r\n\r\n") + HEAD,
+    ],
+)
+def test_requests_for_the_host_pass(data: bytes) -> None:
+    assert RequestFilter("a.test").feed(data) == data
+    pieces = RequestFilter("a.test")
+    assert b"".join(pieces.feed(data[at : at + 1]) for at in range(len(data))) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        HEAD.replace(b"a.test", b"b.test"),
+        HEAD.replace(b"a.test", b"a.test:8080"),
+        HEAD.replace(b"a.test", b"a.test@b.test"),
+        HEAD.replace(b"a.test", b""),
+        HEAD.replace(b"a.test", b"a.test, b.test"),
+        HEAD + HEAD.replace(b"a.test", b"b.test"),
+        request(b"GET http://b.test/ HTTP/1.1", b"Host: a.test"),
+        request(b"GET http://a.test@b.test/ HTTP/1.1", b"Host: a.test"),
+        request(b"GET http://a.test\\@b.test/ HTTP/1.1", b"Host: a.test"),
+        request(b"POST / HTTP/1.1", b"Host: a.test", b"Content-Length: 0")
+        + HEAD.replace(b"a.test", b"b.test"),
+        request(b"PUT / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"1\r\nx\r\n0\r\n\r\n")
+        + HEAD.replace(b"a.test", b"b.test"),
+    ],
+)
+def test_requests_for_another_host_are_named(data: bytes) -> None:
+    with pytest.raises(OtherHostError):
+        RequestFilter("a.test").feed(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\r\n" + HEAD,
+        b" " + HEAD,
+        HEAD.lower(),
+        hello("a.test"),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /\r\n\r\n",
+        request(b"CONNECT a.test:443 HTTP/1.1", b"Host: a.test"),
+        request(b"GET a.test HTTP/1.1", b"Host: a.test"),
+        request(b"GET  / HTTP/1.1", b"Host: a.test"),
+        request(b"GET / HTTP/1.1", b"Host: a.test", b"Host: a.test"),
+        request(b"GET / HTTP/1.1", b"Host: a.test", b" b.test"),
+        request(b"GET / HTTP/1.1", b"Host : b.test"),
+        request(b"GET / HTTP/1.1", b"X: y\nHost: b.test"),
+        request(b"GET / HTTP/1.1", b"X: y\rHost: b.test"),
+        request(b"GET / HTTP/1.1", b"X: y\0", b"Host: a.test"),
+        request(b"GET / HTTP/1.1", b"Host: a.test", b"Upgrade: h2c"),
+        request(b"POST / HTTP/1.1", b"Content-Length: 1", b"Content-Length: 2"),
+        request(b"POST / HTTP/1.1", b"Content-Length: +1"),
+        request(b"POST / HTTP/1.1", b"Content-Length: 1, 1"),
+        request(b"POST / HTTP/1.1", b"Content-Length: 1", b"Transfer-Encoding: chunked"),
+        request(b"POST / HTTP/1.1", b"Transfer-Encoding: gzip, chunked"),
+        request(b"POST / HTTP/1.1", b"Transfer-Encoding: \x0bchunked"),
+        request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"0x1\r\nx\r\n"),
+        request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"1\r\nxy\r\n"),
+        request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"1\nx\r\n" * 300),
+        request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"0\r\nGET / HTTP/1.1\r\n"),
+        b"GET /" + b"a" * (1 << 17),
+    ],
+)
+def test_what_servers_could_read_in_different_ways_is_malformed(data: bytes) -> None:
+    with pytest.raises(MalformedError):
+        RequestFilter("a.test").feed(data)

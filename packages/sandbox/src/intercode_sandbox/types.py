@@ -209,8 +209,8 @@ class Connection:
 
     ``host``: the name, or the address where the program used one. ``port``: 0 for a name that was
     looked up and is not allowed. ``address``: where it led. ``sent``, ``received``: bytes of the
-    sandbox. ``refused``: why it was refused or failed; empty if it was not. ``is_open``: whether it
-    continues.
+    sandbox. ``refused``: why it was refused, ended, or not made; else empty.
+    ``is_open``: whether it continues.
 
     >>> from intercode_sandbox import Connection
     >>> Connection("git.example.org", 22, refused="the rules do not allow port 22").sent

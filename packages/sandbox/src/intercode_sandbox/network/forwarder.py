@@ -18,7 +18,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address, ip_address
 
 from intercode_sandbox.api.forwarding import CHUNK, copy, event_loop, run
-from intercode_sandbox.network import dns
+from intercode_sandbox.network import dns, http_requests
 from intercode_sandbox.network.addresses import IPAddress
 from intercode_sandbox.network.client_hello import (
     MAX_HELLO,
@@ -229,7 +229,8 @@ class Forwarder:
         except _RefusedError as e:
             reason = str(e)
         except OSError as e:
-            reason = e.strerror or str(e) or "no answer"
+            if outside is None:  # otherwise one side has broken the connection
+                reason = e.strerror or str(e) or "no answer"
         finally:
             if outside is not None:
                 outside.close()
@@ -298,7 +299,7 @@ class Forwarder:
             record.set(received=record.value.received + count)
 
         copies = [
-            self._loop.create_task(_send(reader, outer_writer, name, count_sent)),
+            self._loop.create_task(_send(reader, outer_writer, record.value, name, count_sent)),
             self._loop.create_task(copy(outer_reader, writer, count_received)),
         ]
         try:
@@ -327,15 +328,41 @@ class Forwarder:
 async def _send(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
+    wanted: Connection,
     name: str,
     count: Callable[[int], object],
 ) -> None:
-    """Copy what the sandbox sends, once the first message of TLS asks for ``name``."""
+    """Copy what the sandbox sends, as far as it is for ``name``: requests of HTTP at its port, and
+    elsewhere what does not begin with TLS for another name."""
+    if name and wanted.port == http_requests.PORT:
+        await _send_requests(reader, writer, name, count)
+        return
     if name and (head := await _read_head(reader, name)):
         count(len(head))
         writer.write(head)
         await writer.drain()
     await copy(reader, writer, count)
+
+
+async def _send_requests(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    name: str,
+    count: Callable[[int], object],
+) -> None:
+    requests = http_requests.RequestFilter(name)
+    while data := await reader.read(CHUNK):
+        try:
+            passed = requests.feed(data)
+        except http_requests.OtherHostError as e:
+            raise _RefusedError(f"HTTP asks for {str(e)!r}, another host") from None
+        except MalformedError:
+            raise _RefusedError("this is no plain request of HTTP/1") from None
+        count(len(passed))
+        writer.write(passed)
+        await writer.drain()
+    with suppress(OSError):
+        writer.write_eof()
 
 
 async def _read_head(reader: asyncio.StreamReader, name: str) -> bytes:
