@@ -147,6 +147,15 @@ def test_eval_prints_the_table_and_names_the_files(
     assert "3/3 done, success 100.0 % [44, 100], 0 errors" in said
     assert main(words) == 0
     assert f"3 of 3 episodes are finished already in {out}" in capsys.readouterr().err
+    assert main([*words, "--model", "p/m", "--limit", "500", "--dry-run"]) == 0
+    said = capsys.readouterr().err
+    assert "the agent gold uses no model: --model p/m has no effect" in said
+    assert "500 tasks are asked for, and there are only " in said
+    assert main(["eval", "--resume", str(tmp_path)]) == 2
+    assert "is no run" in capsys.readouterr().err
+    (tmp_path / "README.txt").touch()
+    assert main(["eval", "--resume", str(tmp_path)]) == 2
+    assert "is the directory of an experiment" in capsys.readouterr().err
     assert main(["report", str(out), "--format", "json"]) == 0
     (table,) = json.loads(capsys.readouterr().out)
     assert table["rows"][0]["agent"] == "gold" and table["rows"][0]["tasks"] == 3

@@ -22,6 +22,21 @@ def test_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (tmp_path / "a.html").read_text("utf-8").startswith("<!doctype html>")
 
 
+def test_what_cannot_be_read_gets_a_note_and_no_more_than_a_few(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "runs" / "a")
+    export = tmp_path / "runs" / "train.jsonl"
+    export.write_text('{"messages": []}\n' * 30)
+    page = str(tmp_path / "a.html")
+    assert main(["view", str(tmp_path / "runs"), "--html", page]) == 0
+    (note, _) = capsys.readouterr().err.splitlines()
+    assert note == f"Note: {export}: left out, because it is no log"
+    assert main(["view", str(tmp_path / "runs" / "a"), str(export), "--html", page]) == 0
+    *notes, _ = capsys.readouterr().err.splitlines()
+    assert len(notes) == 6 and notes[-1] == "Note: 25 further problems"
+
+
 @pytest.mark.slow
 def test_a_page_until_ctrl_c(tmp_path: Path) -> None:
     write_run(tmp_path / "a")

@@ -79,13 +79,29 @@ def test_the_output_and_the_files_of_a_shell(play: Play, tmp_path: Path) -> None
     ]
 
 
-def test_an_output_that_has_no_weight_is_not_judged(play: Play, tmp_path: Path) -> None:
-    _, found = play(_dataset(tmp_path, "touch /tmp/f"), "touch /tmp/g; echo done", "submit")
-    assert [c.what for c in found.comparisons][:2] == [
-        "files that differ, of 2 that changed",
-        "output (not judged)",
+def test_an_output_beside_right_changes_is_the_cause_of_a_lower_score(
+    play: Play, tmp_path: Path
+) -> None:
+    dataset = _dataset(tmp_path, "touch /tmp/f")
+    _, found = play(dataset, "touch /tmp/f; echo done", "submit")
+    said = "something was printed although nothing should be"
+    assert found.reward == 0.9
+    assert found.cause == f"right, but in another form (0.9): {said}"
+    assert found.cause in list(gold_lines(found, Style(), None, 80))
+    assert [c.what for c in found.comparisons if not c.is_equal] == [
+        "output (nothing should be printed)"
     ]
-    assert found.cause == "1 path not changed, 1 path changed in addition"
+    shutil.rmtree(tmp_path / "run")
+    _, found = play(dataset, "touch /tmp/g; echo done", "submit")
+    assert found.cause == f"1 path not changed, 1 path changed in addition, {said}"
+
+
+def test_an_output_that_is_not_compared_is_not_judged(play: Play, tmp_path: Path) -> None:
+    row = {"query": "q", "gold": "touch /tmp/f", "compare": "changes"}
+    (tmp_path / "own.jsonl").write_text(json.dumps(row) + "\n")
+    _, found = play(str(tmp_path / "own.jsonl"), "echo done", "submit")
+    assert found.comparisons[1].what == "output (not judged)"
+    assert found.cause == "1 path not changed"
 
 
 def test_the_tasks_of_several_runs_are_listed_with_the_cause(
@@ -129,7 +145,7 @@ def test_the_rows_of_a_database(play: Play) -> None:
     _, found = play("starter:sql", "SELECT 1, 'x'", "submit")
     (rows,) = found.comparisons
     assert rows.what == "rows that only one side has (0 are in both)"
-    assert found.cause.startswith("1 wrong rows, ")
+    assert found.cause.startswith("1 wrong row, ")
     assert rows.given == "(1, 'x')" and rows.expected.startswith("(") and found.reward == 0
 
 

@@ -91,6 +91,7 @@ def test_the_command_line_prints_both(
         )
         assert "cost      likely $0.0" in printed and "; at most $0." in printed
         assert f"by the mean of 2 episodes of {tmp_path / 'run'}" in printed
+        assert "at least" not in printed
         assert main([*words, "--pilot", "2", "--dry-run"]) == 2
         assert len(server.requests) == 2
 

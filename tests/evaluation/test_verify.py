@@ -17,7 +17,7 @@ from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay.record_safety import reject_unsafe_record
 from intercode.evaluation.replay.recorded_environments import ReplayOptions
 from intercode.evaluation.replay.verify import verify, write_receipt
-from intercode.results.export.bundle.bundle import Bundle, write_bundle
+from intercode.results.export.bundle.bundle import Bundle, read_bundle, write_bundle
 from intercode.results.export.bundle.receipt import read_receipt
 from intercode_sql import engines
 
@@ -55,8 +55,17 @@ def _changed(run: Path, out: Path, change: Any, **meta: Any) -> Bundle:
 
 
 @pytest.mark.sandbox
-def test_a_correct_bundle_is_reproduced_as_a_whole_and_in_part(run: Path, tmp_path: Path) -> None:
-    bundle = write_bundle(run, tmp_path / "a.tar.gz")
+def test_a_correct_bundle_is_reproduced_as_a_whole_and_in_part(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a.tar.gz"
+    assert main(["export", str(run), "--to", "bundle", "--out", str(out)]) == 0
+    bundle = read_bundle(out)
+    assert f"it claims, not yet verified: {bundle.statement}\n" in capsys.readouterr().out
+    assert main(["replay", str(out), "--sample", "2"]) == 0
+    counted = "executed again: 2 of 5 episodes (`--sample all` for all)"
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == [f"it claims: {bundle.statement}", counted]
     assert main(["replay", str(bundle.path), "--sample", "all"]) == 0
     receipt = read_receipt(bundle.path, bundle.sha256)
     assert receipt is not None and receipt.equal

@@ -11,7 +11,12 @@ from scipy import stats
 
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.logs import load_log
-from intercode.core.trajectories import TRAJECTORIES_FILE, append_trajectory, write_run_metadata
+from intercode.core.trajectories import (
+    HISTORY_FILE,
+    TRAJECTORIES_FILE,
+    append_trajectory,
+    write_run_metadata,
+)
 from intercode.core.types import Score, Step, Trajectory, Usage
 from intercode.results.compare.comparison import (
     CONDITIONS,
@@ -404,6 +409,23 @@ def test_both_directions_are_among_the_flips_that_are_shown(tmp_path: Path) -> N
     b = run(tmp_path, "b", {f"t{n:02}": "+" if n < 60 else "-" for n in range(62)})
     table = next(t for t in comparison_tables([compared(a, b)]) if t.name.startswith("flips"))
     assert [row[3] for row in table.rows] == ["B"] * 18 + ["A"] * 2
+
+
+def test_runs_that_are_not_finished_and_equal_runs_are_noted(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {"t0": "+", "t1": "-"})
+    b = run(tmp_path, "b", {"t0": "+", "t1": "-"})
+    assert comparison_tables([compared(a, b)])[0].notes == ()
+    (b / HISTORY_FILE).write_text('{"began": "now", "tasks": 6}\n')
+    (note,) = comparison_tables([compared(a, b)])[0].notes
+    assert note.startswith(f"{b} is not finished: 2 of 6 episodes are played")
+    assert comparison_tables([compared(a, a)])[0].notes == ("A and B are the same run.",)
+
+
+def test_the_difference_of_scores_is_cut_at_1(tmp_path: Path) -> None:
+    a = run(tmp_path, "a", {f"t{n}": "-" for n in range(9)} | {"t9": "+"})
+    b = run(tmp_path, "b", {f"t{n}": "+" for n in range(10)})
+    figures = {f.name: f.difference for f in compared(a, b).figures}
+    assert figures["best score"].high == 1.0
 
 
 # ------------------------------------------------------------- published logs

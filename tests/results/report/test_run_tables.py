@@ -9,6 +9,7 @@ import pytest
 from pytest import approx
 
 from intercode.core import trajectories
+from intercode.core.errors import DataError
 from intercode.core.types import Score, Step, Trajectory
 from intercode.results import report
 from intercode.results.tables import Table
@@ -333,3 +334,28 @@ def test_a_submission_at_once_is_not_the_first_of_scored_turns(tmp_path: Path) -
         tmp_path / "r" / "trajectories.jsonl", Trajectory("t", 0, "q", (step,), end="submitted")
     )
     assert "first turn" not in _build(tmp_path / "r")["nl2bash"].columns
+
+
+def test_a_file_that_is_no_log_is_left_out_of_a_directory(tmp_path: Path) -> None:
+    run = _run(tmp_path / "run", ALL)
+    export = tmp_path / "train.jsonl"
+    export.write_text('{"messages": []}\n{"messages": []}\n')
+    tables = report.build([tmp_path])
+    assert f"left out: {export}: no log of episodes." in tables[0].notes
+    assert [t.rows for t in tables] == [t.rows for t in report.build([run])]
+    with pytest.raises(DataError, match="no 'v'"):
+        report.build([run, export])
+
+
+def test_a_table_by_hardness_says_so_and_why_it_is_not_comparable(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    meta = {**META, "environment": "sql", "dataset": "mine", "comparable": False}
+    trajectories.write_run_metadata(run, {k: v for k, v in meta.items() if "image" not in k})
+    for n, hardness in enumerate(("easy", "hard")):
+        episode = Trajectory(
+            f"t{n}", n, "q", (Step("x", "y", score=Score(1.0)),), hardness=hardness
+        )
+        trajectories.append_trajectory(run / "trajectories.jsonl", episode)
+    tables = _build(run)
+    assert tables["mine/groups"].title == "mine: success by hardness, %"
+    assert any("not pinned" in note for note in tables["mine"].notes)

@@ -85,3 +85,13 @@ def test_dollars_have_four_decimals() -> None:
     rows = (("turns", "turns", 2.0), ("cost", "US dollars", 0.01234))
     table = Table("t", "T", ("figure", "unit", "value"), rows)
     assert table.formatted_rows() == [["turns", "turns", "2.0"], ["cost", "US dollars", "0.0123"]]
+
+
+def test_costs_have_three_significant_digits() -> None:
+    costs = (0.000140, 0.0000647, 0.0, 0.02641, 1.5, 1234.56)
+    table = Table("t", "x", ("cost",), tuple((cost,) for cost in costs))
+    shown = ["0.000140", "0.0000647", "0.00", "0.0264", "1.50", "1235"]
+    assert [row[0] for row in table.formatted_rows()] == shown
+    rows = (("cost", "US dollars", -0.00014, 6), ("turns", "turns", 2.0, 6))
+    table = Table("t", "x", ("figure", "unit", "A", "tasks"), rows, digits=(("A", 2),))
+    assert [row[2:] for row in table.formatted_rows()] == [["-0.000140", "6"], ["2.00", "6"]]

@@ -105,7 +105,9 @@ def _write_bundle(run: Path, out: Path) -> int:
     from intercode.results.export.bundle.bundle import write_bundle
 
     bundle = write_bundle(run, out)
-    print(f"wrote {out}\nsha256 {bundle.sha256}\n{bundle.statement}")
+    print(f"wrote {out}\nsha256 {bundle.sha256}")
+    print(f"it claims, not yet verified: {bundle.statement}")
+    print(f"`intercode replay {out}` verifies it")
     return 0
 
 

@@ -25,6 +25,7 @@ from intercode.results.statistics.metrics import (
     known_usage,
     turn_count,
 )
+from intercode.results.tables import format_cost
 from intercode.results.task_names import matching_tasks, one_task
 from intercode_sandbox.command.output import escape_control, log
 
@@ -252,6 +253,8 @@ def gold_lines(
         which = f" {number}" if len(explanation.golds) > 1 else ""
         yield style("strong", f"gold{which}")
         yield from _indent(escape_control(gold.rstrip("\n")), "  ")
+    if explanation.other_form:
+        yield style("yellow", escape_control(explanation.cause))
     for comparison in explanation.comparisons:
         shown = TextComparison(
             comparison.what, escape_control(comparison.given), escape_control(comparison.expected)
@@ -392,7 +395,7 @@ def _usage(t: Trajectory) -> str:
     words = [] if t.seconds is None else [f"{t.seconds:.1f} s"]
     if usage.prompt_tokens is not None and usage.completion_tokens is not None:
         words.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens")
-    words += [] if usage.cost is None else [f"${usage.cost:.4f}"]
+    words += [] if usage.cost is None else [f"${format_cost(usage.cost)}"]
     cached = sum(map(is_from_cache, t.steps))
     words += [f"{cached} of {t.turns} turns answered from the cache"] if cached else []
     return "".join(f", {word}" for word in words)

@@ -38,6 +38,7 @@ paths PATH ...  run directories, directories that hold some, .jsonl files, or pu
                 to this file
 --open          open the page in the browser"""
 SETTINGS = {"port": {"type": int}}
+_MAX_NOTES = 5
 STEP = 1 << 23
 """Bytes of logs that are read before the page opens, and then for each question of the page."""
 
@@ -59,8 +60,10 @@ def handle(args: argparse.Namespace) -> int:
     library = Library(args.paths, STEP if serves_runs else None)
     if library.problems and not library.has_episodes:
         raise UsageError(f"there is nothing to show: {library.problems[0]}")
-    for problem in library.problems:
+    for problem in library.problems[:_MAX_NOTES]:
         print(f"Note: {problem}", file=sys.stderr)
+    if (more := len(library.problems) - _MAX_NOTES) > 0:
+        print(f"Note: {more} further problems", file=sys.stderr)
     if args.html:
         return _write(library, args)
     return _serve(library, args)

@@ -175,6 +175,7 @@ def check_setting_names(
             raise UnknownNameError(
                 f"unknown setting of {environment} {name!r}; {similar}known: "
                 f"{', '.join(sorted(known))}"
+                + ("; `intercode list settings` prints those of a run, too" if others else "")
             )
 
 

@@ -89,18 +89,21 @@ class Explanation:
     """Why an episode has its score: its golds, and each thing that the reward compares.
 
     ``reward`` is the score of the state that its actions reach now; ``notes`` say what is special.
+    ``other_form``: the result is right, but in a form that the task does not accept.
     """
 
     golds: tuple[str, ...]
     reward: float
     comparisons: tuple[TextComparison, ...]
     notes: tuple[str, ...] = ()
+    other_form: bool = False
 
     @property
     def cause(self) -> str:
         """Why the task is not solved, on one line."""
         causes = [c.cause for c in self.comparisons if c.cause and not c.is_equal]
-        return ", ".join(causes) or f"score {self.reward:zg}"
+        text = ", ".join(causes) or f"score {self.reward:zg}"
+        return f"right, but in another form ({self.reward:zg}): {text}" if self.other_form else text
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON types."""

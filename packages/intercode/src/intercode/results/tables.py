@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +12,10 @@ from intercode_sandbox.registry import unknown_name_error
 
 Cell = str | int | float | None
 MISSING = "-"
-DIGITS_OF_UNITS = {"US dollars": 4}
-"""The least decimals of the numbers of a row whose column ``unit`` names it."""
+SIGNIFICANT_DIGITS = 3
+"""The significant digits of costs: those of a column ``cost``, and of a row whose column ``unit``
+is ``COST_UNIT``."""
+COST_UNIT = "US dollars"
 CONDITIONS = "conditions"
 """The column with what results depend on, in parts with commas between them."""
 
@@ -62,15 +65,16 @@ class Table:
         digits = dict(self.digits)
         return [
             [
-                _format_cell(cell, max(digits.get(c, 1), self._digits_of_unit(row)))
+                format_cost(cell)
+                if isinstance(cell, float) and (c == "cost" or self._is_cost(row))
+                else _format_cell(cell, digits.get(c, 1))
                 for c, cell in zip(self.columns, row, strict=True)
             ]
             for row in self.rows
         ]
 
-    def _digits_of_unit(self, row: Sequence[Cell]) -> int:
-        unit = row[self.columns.index("unit")] if "unit" in self.columns else None
-        return DIGITS_OF_UNITS.get(str(unit), 0)
+    def _is_cost(self, row: Sequence[Cell]) -> bool:
+        return "unit" in self.columns and row[self.columns.index("unit")] == COST_UNIT
 
     def numeric_columns(self) -> list[bool]:
         """Return which columns hold only numbers; they are aligned to the right."""
@@ -166,6 +170,14 @@ def _split_conditions(texts: Sequence[str]) -> tuple[str, list[str]]:
     parts = [text.split(", ") for text in texts]
     common = [p for p in parts[0] if all(p in other for other in parts)]
     return ", ".join(common), [", ".join(p for p in own if p not in common) for own in parts]
+
+
+def format_cost(dollars: float) -> str:
+    """Return a cost in dollars with three significant digits, without an exponent."""
+    if not dollars or not math.isfinite(dollars):
+        return f"{dollars:z.2f}"
+    size = math.floor(math.log10(abs(dollars)))
+    return f"{dollars:z.{max(SIGNIFICANT_DIGITS - 1 - size, 0)}f}"
 
 
 def _format_cell(cell: Cell, digits: int) -> str:

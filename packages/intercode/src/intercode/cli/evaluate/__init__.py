@@ -89,6 +89,11 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None, pilot: int)
 
         raise with_remedy(e, config.backend) from e
     log_warnings(plan.dataset)
+    asked = config.sample or config.limit or 0
+    if asked > len(plan.task_indices):
+        log(f"{asked} tasks are asked for, and there are only {len(plan.task_indices)}")
+    if config.model is not None and plan.model is None:
+        log(f"the agent {config.agent} uses no model: --model {config.model} has no effect")
     if dry:
         dry_run.print_estimate(plan)
         return 0

@@ -77,8 +77,9 @@ def _likely(total: Estimate | None, form: str, unit: str = "") -> str:
 def _tokens(e: UsageEstimate) -> str:
     least = f"at least {e.min_prompt_tokens:,} (each first prompt once)"
     if e.prompt_tokens is None or e.completion_tokens is None:
-        return least
-    return f"{least}, at most {e.prompt_tokens:,} in prompts and {e.completion_tokens:,} in answers"
+        return "unbounded" if e.likely else least
+    most = f"at most {e.prompt_tokens:,} in prompts and {e.completion_tokens:,} in answers"
+    return most if e.likely else f"{least}, {most}"  # the model's tokens are not those of `least`
 
 
 def _cost(e: UsageEstimate) -> str:

@@ -19,7 +19,7 @@ dataset [DATASET]       name[:subset], such as starter (its Bash tasks), starter
 --config FILE.toml      read settings from a file, under the names of `intercode list settings`; the
                         command line overrides them; a table [grid] of lists makes it an experiment
                         of many runs
---resume DIR            play what is missing in that run, with its settings (but --parallel)
+--resume DIR            play what is missing in that run, with its settings; more --epochs extend it
 --set NAME=VALUE ...    a line of such a file: any setting of the run or of its environment, as in
                         session=fresh, timeout=30, network=host, deterministic=true,
                         limits.memory=2g, policy.deny='command:rm -r', model_options.temperature=0.7
@@ -66,6 +66,12 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recorded_settings(run: Path) -> dict[str, Any]:
+    readme = run / trajectories.README_FILE
+    if readme.exists() and not (run / trajectories.RUN_FILE).exists():
+        raise UsageError(
+            f"{run} is the directory of an experiment: its own command resumes it, `intercode eval "
+            f"--config FILE`; see {readme}"
+        )
     settings = trajectories.read_run_metadata(run).get("config")
     if not isinstance(settings, Mapping):
         raise UsageError(f"{run} does not record its settings: give them, with --out {run}")

@@ -100,7 +100,8 @@ def run_session(session: PlaySession, plan: Plan | None = None) -> int:
         print()
         if at_terminal:
             print("`intercode play --resume` resumes this session.", file=sys.stderr)
-    print(f"{solved} of {played} solved.")
+    left = f" {len(session.tasks)} not finished." if session.tasks else ""
+    print(f"{solved} of {played} solved.{left}")
     if played:
         print(f"Trajectories: {plan.trajectories_file}", file=sys.stderr)
     return 0

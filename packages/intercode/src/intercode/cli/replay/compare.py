@@ -148,8 +148,8 @@ def _row(name: str, reports: Sequence[ReplayReport]) -> dict[str, Any]:
         "stable steps": stable["steps"] or None,
         "stable obs.": _percent(stable["observations"]),
         "stable rewards": _percent(stable["rewards"]),
-        "success": sum(r.recorded_success for r in reports),
-        "replayed": sum(r.replayed_success for r in reports),
+        "solved, recorded": sum(r.recorded_success for r in reports),
+        "solved, replayed": sum(r.replayed_success for r in reports),
     }
 
 

@@ -31,7 +31,10 @@ def handle(args: argparse.Namespace, bundle: Path, options: ReplayOptions) -> in
     verdict = verify(bundle, options, sample=sample, seed=args.seed)
     receipt = write_receipt(verdict)
     report, first = verdict.report, verdict.first_mismatch
-    print(escape_control(verdict.bundle.statement))
+    total, steps = len(verdict.bundle.episodes), len(report.steps)
+    print(escape_control(f"it claims: {verdict.bundle.statement}"))
+    more = " (`--sample all` for all)" if report.episodes < total else ""
+    print(f"executed again: {report.episodes} of {total} episodes{more}")
     print(f"sha256 {verdict.bundle.sha256}: every digest is correct")
     for note in verdict.notes:
         print(escape_control(f"NOTE     {note}"))
@@ -41,7 +44,6 @@ def handle(args: argparse.Namespace, bundle: Path, options: ReplayOptions) -> in
         print(escape_control(f"first    {branch.describe_mismatch(first)}"))
         print(escape_control(branch.indent(branch.format_difference(first))))
     print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
-    total, steps = len(verdict.bundle.episodes), len(report.steps)
     if first is None:
         counts = f"{report.episodes} of {total} episodes, {steps} steps"
         print(f"EQUAL    {counts}: every recorded observation, reward and hash is equal")

@@ -21,7 +21,7 @@ from intercode.core.trajectories import (
 )
 from intercode.core.types import Trajectory
 
-__all__ = ["find_logs", "lacks_code", "load_log", "load_stability"]
+__all__ = ["find_logs", "ignored_files", "lacks_code", "load_log", "load_stability"]
 
 
 def load_log(path: Path) -> list[Trajectory]:
@@ -64,8 +64,9 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
     """Return the logs at these paths, each once, in order.
 
     A run directory is a log. Any other directory stands for the run directories and the ``.json``
-    and ``.jsonl`` files below it. The README.txt that ``runs/*`` contains is skipped. Raises
-    UsageError for a path that does not exist, cannot be read, or has no logs.
+    and ``.jsonl`` files below it, without the ``ignored_files``. The README.txt that ``runs/*``
+    contains is skipped. Raises UsageError for a path that does not exist, cannot be read, or has no
+    logs.
     """
     logs_by_path: dict[Path, Path] = {}
     for given in paths:
@@ -83,7 +84,32 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
     return list(logs_by_path.values())
 
 
+def ignored_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the ``.jsonl`` files below these directories whose first line is no episode, such as
+    exports."""
+    found = [file for path in paths if path.is_dir() for file in _files_under(path)]
+    return list(filter(_is_ignored, found))
+
+
+def _is_ignored(path: Path) -> bool:
+    """Return whether the first line of a ``.jsonl`` is JSON, but no record of this package."""
+    if path.is_dir() or path.suffix != ".jsonl":
+        return False
+    with path.open("rb") as file:
+        first = file.readline()
+    try:
+        row = parse_json(first, path)
+    except DataError:
+        return False  # a record that is broken, which reading it will say
+    return not (isinstance(row, dict) and "v" in row)
+
+
 def _logs_under(directory: Path) -> list[Path]:
+    return [log for log in _files_under(directory) if not _is_ignored(log)]
+
+
+def _files_under(directory: Path) -> list[Path]:
+    """Return the run directories, and the ``.json`` and ``.jsonl`` files beside them."""
     if _is_run_directory(directory):
         return [directory]
     out: list[Path] = []
@@ -91,7 +117,7 @@ def _logs_under(directory: Path) -> list[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            out += _logs_under(entry)
+            out += _files_under(entry)
         elif entry.suffix in (".json", ".jsonl"):
             out.append(entry)
     return out

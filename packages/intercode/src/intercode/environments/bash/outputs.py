@@ -102,6 +102,11 @@ def expects_output(task: Task, gold: State) -> bool:
     return "changes" not in asked and bool((gold.output or "").strip())
 
 
+def judges_output(task: Task) -> bool:
+    """Return whether an output can keep a task from being solved."""
+    return "changes" not in _asked(task)
+
+
 def output_of(agent: State) -> str:
     """Return the submitted answer, or without one what the last action printed."""
     return (agent.output if agent.answer is None else agent.answer) or ""

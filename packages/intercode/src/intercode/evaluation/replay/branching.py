@@ -129,7 +129,9 @@ def find_episode(paths: Sequence[Path], name: str | None) -> Trajectory:
             "episode", str(name), [n for t in episodes for n in (t.id, t.task) if n]
         )
     if len(matches) > 1:
-        listed = ", ".join(f"{t.task} ({t.id or 'without id'})" for t in matches[:5])
+        listed = ", ".join(
+            f"{t.id or 'without id'} ({t.task}, epoch {t.epoch})" for t in matches[:5]
+        )
         raise UsageError(f"{len(matches)} episodes match: give --episode with one of {listed}")
     return matches[0]
 

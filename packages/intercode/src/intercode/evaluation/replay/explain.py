@@ -18,7 +18,7 @@ from intercode.environments.base.profiles import GOLD_SECONDS
 from intercode.environments.base.progress.files import same_entry
 from intercode.environments.base.row_comparison import normalize_rows
 from intercode.environments.base.sandboxed_env import SandboxedEnv, uses_sandbox
-from intercode.environments.bash.outputs import expects_output
+from intercode.environments.bash.outputs import judges_output
 from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
 from intercode.evaluation.replay.regrade import play_again
 from intercode.results.explanation import Explanation, TextComparison
@@ -56,12 +56,13 @@ def explain(episode: Trajectory) -> Explanation:
                 notes = (*notes, f"the answer's columns are compared in the order {places}")
             if gold.answer is not None and agent.answer is None:
                 agent = replace(agent, answer=_last_answer(episode))
-            judges_output = "similarity" not in score.details or expects_output(env.task, gold)
-            comparisons += _comparisons(env, agent, gold, judges_output)
+            judged = "similarity" not in score.details or judges_output(env.task)
+            comparisons += _comparisons(env, agent, gold, judged)
             if uses_sandbox(env) and not agent.tests:
                 comparisons += compare_contents(env, agent.files, gold.files)
         golds = env.task.golds
-    return Explanation(golds, score.value, tuple(comparisons), notes)
+        other_form = bool(score.parts.get("other_form") or score.details.get("other_form"))
+    return Explanation(golds, score.value, tuple(comparisons), notes, other_form)
 
 
 def _last_answer(episode: Trajectory) -> str:
@@ -80,7 +81,7 @@ def _notes(env: InterCodeEnv, episode: Trajectory, score: float) -> Iterator[str
 
 
 def _comparisons(
-    env: InterCodeEnv, agent: State, gold: State, judges_output: bool
+    env: InterCodeEnv, agent: State, gold: State, judged: bool
 ) -> Iterator[TextComparison]:
     """Yield what the rewards of the environments compare."""
     if gold.answer is not None:
@@ -105,10 +106,14 @@ def _comparisons(
     elif agent.files or gold.files:
         yield _compare_files(agent.files, gold.files)
     output = _ended(agent.output if agent.answer is None else agent.answer)
-    if judges_output:
-        yield TextComparison("output", output, _ended(gold.output), "output differs")
-    elif output:
-        yield TextComparison("output (not judged)", output, _ended(gold.output))
+    gold_output = _ended(gold.output)
+    if not judged and output:
+        yield TextComparison("output (not judged)", output, gold_output)
+    elif judged and gold_output.strip():
+        yield TextComparison("output", output, gold_output, "output differs")
+    elif judged and output.strip():
+        cause = "something was printed although nothing should be"
+        yield TextComparison("output (nothing should be printed)", output, gold_output, cause)
     if agent.probe_output or gold.probe_output:
         probed = _ended(agent.probe_output)
         yield TextComparison("state", probed, _ended(gold.probe_output), "state differs")
@@ -133,7 +138,7 @@ def _compare_rows(agent: State, gold: State) -> TextComparison:
         f"rows that only one side has ({common} are in both)",
         _text(extras),
         _text(missed),
-        f"{len(extras)} wrong rows, {len(missed)} missing rows",
+        f"{_count(len(extras), 'wrong row')}, {_count(len(missed), 'missing row')}",
     )
 
 
@@ -159,12 +164,12 @@ def _compare_files(agent: Mapping[str, FileEntry], gold: Mapping[str, FileEntry]
         "changed in another way": len(differ) - missed - extra,
         "changed in addition": extra,
     }
-    causes = (f"{_count_paths(n)} {how}" for how, n in counts.items() if n)
+    causes = (f"{_count(n, 'path')} {how}" for how, n in counts.items() if n)
     return TextComparison(what, sides[0], sides[1], ", ".join(causes))
 
 
-def _count_paths(count: int) -> str:
-    return "1 path" if count == 1 else f"{count} paths"
+def _count(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
 def _is_same(a: FileEntry, b: FileEntry) -> bool:

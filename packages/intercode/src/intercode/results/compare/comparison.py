@@ -15,7 +15,7 @@ from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Trajectory
-from intercode.results.report.result_sets import ResultSet, load_result_sets
+from intercode.results.report.result_sets import ResultSet, load_result_sets, unfinished_notes
 from intercode.results.short_text import join_first, shorten_distinct
 from intercode.results.statistics import metrics
 from intercode.results.statistics.figures import BEST_REWARD, MEAN_FIGURES
@@ -77,12 +77,13 @@ _MAX_LENGTH = 60
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: its episodes, failed ones included, and the letter that names
-    it."""
+    """One side of a comparison: its episodes, failed ones included, the letter that names it, and
+    a note on each of its runs that is not finished."""
 
     letter: str
     path: Path
     result_set: ResultSet
+    unfinished: tuple[str, ...] = ()
 
     @cached_property
     def tasks(self) -> dict[str, list[Trajectory]]:
@@ -178,6 +179,7 @@ def open_side(letter: str, path: Path) -> Side:
 
 
 def _make_side(letter: str, path: Path, result_sets: Sequence[ResultSet]) -> Side:
+    unfinished = tuple(unfinished_notes((e.log, e.episodes) for e in result_sets))
     if len(result_sets) > 1 and _make_one_side(result_sets):
         whole = replace(
             result_sets[0],
@@ -186,17 +188,17 @@ def _make_side(letter: str, path: Path, result_sets: Sequence[ResultSet]) -> Sid
             conditions=" + ".join(sorted({e.conditions for e in result_sets})),
             episodes=tuple(t for e in result_sets for t in e.episodes),
         )
-        return Side(letter, path, whole)
+        return Side(letter, path, whole, unfinished)
     if len(result_sets) > 1:
         named = join_first([f"{e.log} ({e.agent}, {e.model})" for e in result_sets], 6)
         raise UsageError(
-            f"{path} holds {len(result_sets)} runs, compare one of them: {named}. Runs and logs "
-            "of one agent and model on different tasks make one side if they have a directory of "
-            "their own."
+            f"{path} holds {len(result_sets)} runs: {named}. Name two of them, or the directory of "
+            "an experiment alone. Runs and logs of one agent and model on different tasks make one "
+            "side if they have a directory of their own."
         )
     if not result_sets:
         raise UsageError(f"{path} holds no episode: nothing to compare")
-    return Side(letter, path, result_sets[0])
+    return Side(letter, path, result_sets[0], unfinished)
 
 
 def _make_one_side(result_sets: Sequence[ResultSet]) -> bool:
@@ -421,6 +423,10 @@ def _paired_figure(
     samples = sum(len(a) + len(b) for a, b in pairs)
     bound = 100.0 if name == "success" else None
     difference = estimate_paired_difference([b - a for a, b in known], bound=bound, samples=samples)
+    if name == BEST_REWARD and difference.low is not None and difference.high is not None:
+        difference = replace(
+            difference, low=max(difference.low, -1.0), high=min(difference.high, 1.0)
+        )
     return PairedFigure(
         name, unit, fmean(a for a, _ in known), fmean(b for _, b in known), difference
     )

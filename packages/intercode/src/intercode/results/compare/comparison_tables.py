@@ -128,8 +128,13 @@ def _sides_table(sides: Sequence[Side]) -> Table:
     )
     columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "errors", "path")
     reason = why_not_comparable(t for s in sides for t in s.result_set.episodes)
-    notes = (f"not comparable with others' results: {reason}.",) if reason else ()
-    return Table("sides", "What is compared", columns, rows, notes)
+    notes = [f"not comparable with others' results: {reason}."] if reason else []
+    notes += [note for side in sides for note in side.unfinished]
+    runs = [(s.result_set.log.resolve(), s.result_set.key) for s in sides]
+    for number, side in enumerate(sides):
+        if (first := runs.index(runs[number])) != number:
+            notes.append(f"{sides[first].letter} and {side.letter} are the same run.")
+    return Table("sides", "What is compared", columns, rows, tuple(notes))
 
 
 def _figures_table(comparison: Comparison) -> Table:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.logs import find_logs, load_log
+from intercode.core.logs import find_logs, ignored_files, load_log
 from intercode.core.packages import GYM_DISTRIBUTION
-from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line, planned_episodes
-from intercode.core.types import Trajectory
+from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line
 from intercode.results.rendering import RENDERERS, render
 from intercode.results.report.matrix import matrix_tables
-from intercode.results.report.result_sets import ResultSet, collect_result_sets
+from intercode.results.report.result_sets import (
+    ResultSet,
+    collect_result_sets,
+    unfinished_notes,
+)
 from intercode.results.report.run_tables import is_verified, log_tables, run_tables
 from intercode.results.report.statistics_tables import statistics_tables
-from intercode.results.statistics.samples import all_samples
 from intercode.results.tables import Table
 from intercode_sandbox.registry import Registry
 
@@ -33,8 +35,9 @@ def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -
 
     ``paths`` are files and directories (see ``intercode.core.logs.find_logs``). ``stats``: with the
     tables of statistics_tables.py. ``matrix``: with those of matrix.py. Notes name each log whose
-    last line is incomplete, and each run that is not finished. Raises UsageError for a path without
-    logs and if none has an episode, DataError for a log that cannot be read.
+    last line is incomplete, each run that is not finished, and each file below a directory that is
+    no log. Raises UsageError for a path without logs and if none has an episode, DataError for a
+    log that cannot be read.
     """
     logs = [(path, load_log(path)) for path in find_logs(paths)]
     incomplete = [path for path, _ in logs if _is_incomplete(path)]
@@ -51,7 +54,8 @@ def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -
     after = [table for _, tables in further for table in tables]
     tables = [*verified, *before, *rest, *log_tables(per_log), *after]
     matrices = matrix_tables(result_sets) if matrix else []
-    notes = [*map(_incomplete_note, incomplete), *_unfinished_notes(logs)]
+    notes = [*map(_incomplete_note, incomplete), *unfinished_notes(logs)]
+    notes += [f"left out: {path}: no log of episodes." for path in ignored_files(paths)]
     return _with_notes([*tables, *matrices, *statistics], incomplete, notes)
 
 
@@ -71,17 +75,6 @@ def _with_notes(
         rows = tuple((str(path),) for path in incomplete)
         tables = [Table("incomplete", "Logs without a complete episode", ("log",), rows)]
     return [replace(tables[0], notes=(*tables[0].notes, *notes)), *tables[1:]]
-
-
-def _unfinished_notes(logs: Sequence[tuple[Path, Sequence[Trajectory]]]) -> Iterator[str]:
-    """Yield a note for each run of which episodes are still to be played."""
-    for path, episodes in logs:
-        played, planned = len(all_samples(episodes)), planned_episodes(path)
-        if played < planned:
-            yield (
-                f"{path} is not finished: {played} of {planned} episodes are played; `intercode "
-                f"eval --resume {path}` plays the rest."
-            )
 
 
 def _is_incomplete(log: Path) -> bool:

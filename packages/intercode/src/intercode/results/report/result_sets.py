@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from intercode.core.logs import find_logs, load_log
 from intercode.core.logs.formats import LOG_FORMATS, SOURCE_RUN, LogFormat
+from intercode.core.trajectories import planned_episodes
 from intercode.core.types import Trajectory
 from intercode.environments.recorded_descriptions import description_of
 from intercode.results.short_text import shorten_distinct
 from intercode.results.statistics import metrics
 from intercode.results.statistics.metrics import Episodes, drop_retried_failures
+from intercode.results.statistics.samples import all_samples
 
 SETTINGS = ("generation", "agent_options", "env_options", "max_turns", "timeout", "seed")
 WHOLE_SETTINGS = ("prompts", "endpoint")
@@ -247,6 +249,17 @@ def failure_notes(result_set: ResultSet) -> list[str]:
         f"{label}: errors (episodes that ended in one, counted as not solved): {count}; success is "
         f"at most {bound:.1f} %."
     ]
+
+
+def unfinished_notes(logs: Iterable[tuple[Path, Sequence[Trajectory]]]) -> Iterator[str]:
+    """Yield a note for each run of which episodes are still to be played."""
+    for path, episodes in logs:
+        played, planned = len(all_samples(episodes)), planned_episodes(path)
+        if played < planned:
+            yield (
+                f"{path} is not finished: {played} of {planned} episodes are played; `intercode "
+                f"eval --resume {path}` plays the rest."
+            )
 
 
 def mixed_conditions_warning(result_sets: Iterable[ResultSet]) -> list[str]:

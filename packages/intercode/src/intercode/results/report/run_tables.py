@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 
 from intercode.core.logs.formats import SOURCE_RUN
@@ -32,8 +32,6 @@ NO_ACTION_SHARE = 0.25
 """The share of a model's answers without an action above which a note says so."""
 UPPER_BOUND = "upper bound"
 """The column of a table with errors of the infrastructure: success if all of them were solved."""
-_NOT_COMPARABLE = "not comparable: "
-"""What a note begins with that is below the first table only that it is true of."""
 GROUPS = "/groups"
 """What the name of a table by group ends with."""
 LABELS = ("agent", "model", "conditions")
@@ -45,19 +43,13 @@ SHARED_COLUMNS = (*LABELS, "tasks", "episodes", "errors")
 
 def run_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
     """Return one table for each dataset of our runs, verified subsets first; if its tasks have
-    groups, a second one, ``NAME/groups``, has success by group."""
+    groups, a second one, ``NAME/groups``, has success by group or hardness."""
     datasets: dict[tuple[str, str], list[ResultSet]] = {}
     for result_set in result_sets:
         if result_set.source == SOURCE_RUN:
             datasets.setdefault((result_set.environment, result_set.dataset), []).append(result_set)
     ordered = sorted(datasets.items(), key=lambda d: not is_verified(d[0][1]))
-    tables = [table for (_, name), rows in ordered for table in _dataset_tables(name, rows)]
-    said: set[str] = set()
-    for number, table in enumerate(tables):
-        notes = [n for n in table.notes if not (n in said and n.startswith(_NOT_COMPARABLE))]
-        tables[number] = replace(table, notes=tuple(notes))
-        said.update(notes)
-    return tables
+    return [table for (_, name), rows in ordered for table in _dataset_tables(name, rows)]
 
 
 def is_verified(dataset: str) -> bool:
@@ -104,10 +96,8 @@ def _dataset_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
     known = {column for row in rows for column, cell in row.items() if cell is not None}
     columns = tuple(column for column in rows[0] if column in known or column in SUCCESS)
     notes = _failed_note(result_sets) + _action_errors_note(result_sets)
-    first = [e.episodes[0] for e in result_sets]
-    with_image = (t for t in first if description_of(t.run).image != "none")
-    if reason := why_not_comparable(with_image):
-        notes.append(f"{_NOT_COMPARABLE}{reason}.")
+    if reason := why_not_comparable(e.episodes[0] for e in result_sets):
+        notes.append(f"not comparable: {reason}.")
     notes += _no_action_notes(result_sets) + _unprotected_note(result_sets)
     notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
     notes += _refused_for_training_note(result_sets)
@@ -201,7 +191,7 @@ _COLUMNS = (
     _Column("restarts", metrics.mean_restarts),
     _Column("error %", metrics.error_rate, digits=2, left_out=1),
     _Column("tokens", lambda e: _mean(e, _tokens), digits=0),
-    _Column("cost", lambda e: _mean(e, lambda t: known_usage(t).cost), digits=4),
+    _Column("cost", lambda e: _mean(e, lambda t: known_usage(t).cost)),
     _Column("tasks", _count_tasks, left_out=6),
     _Column("episodes", lambda e: len(e) if len(e) > _count_tasks(e) else None, left_out=3),
     _Column("errors", metrics.count_failed, left_out=4),
@@ -210,11 +200,12 @@ _COLUMNS = (
 
 
 def _group_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
-    """Return the table of success by group; nothing if the tasks have no groups."""
-    key = _group_key(result_sets)
-    found = {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
-    if not found:
+    """Return the table of success by group or hardness; nothing if the tasks have no groups."""
+    way = _group_way(result_sets)
+    if way is None:
         return []
+    key = attrgetter(way)
+    found = {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
     groups = sorted(found, key=group_rank)
     rows = []
     for result_set in result_sets:
@@ -222,7 +213,7 @@ def _group_tables(name: str, result_sets: Sequence[ResultSet]) -> list[Table]:
         rates = (metrics.success_rate(parts.get(g, [])) for g in groups)
         rows.append((result_set.agent, result_set.model, result_set.description, *rates))
     columns = (*LABELS, *(f"group {g}" if g in LABELS else g for g in groups))
-    title = f"{name}: success by group, %"
+    title = f"{name}: success by {way}, %"
     return [Table(f"{name}{GROUPS}", title, columns, tuple(rows), shared_columns=LABELS)]
 
 
@@ -301,10 +292,10 @@ def _unprotected_note(result_sets: Sequence[ResultSet]) -> list[str]:
     ]
 
 
-def _group_key(result_sets: Sequence[ResultSet]) -> Callable[[Trajectory], str | None]:
-    """Return the key that gives 2 to 8 groups: group or hardness, in the order of the
-    environment."""
-    for way in map(attrgetter, description_of(result_sets[0].episodes[0].run).strata):
-        if 2 <= len({way(t) for e in result_sets for t in e.episodes} - {None}) <= MAX_GROUPS:
-            return way
-    return lambda _: None
+def _group_way(result_sets: Sequence[ResultSet]) -> str | None:
+    """Return what gives 2 to 8 groups: group or hardness, in the order of the environment."""
+    for way in description_of(result_sets[0].episodes[0].run).strata:
+        values = {attrgetter(way)(t) for e in result_sets for t in e.episodes} - {None}
+        if 2 <= len(values) <= MAX_GROUPS:
+            return str(way)
+    return None

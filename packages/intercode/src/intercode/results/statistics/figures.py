@@ -191,7 +191,9 @@ def all_figures(episodes: Episodes) -> list[Figure]:
         Figure(
             "next action valid, after an error", "%", next_action_valid(samples, after_error=True)
         ),
-        Figure("next action valid, after none", "%", next_action_valid(samples, after_error=False)),
+        Figure(
+            "next action valid, after no error", "%", next_action_valid(samples, after_error=False)
+        ),
     ]
     completed = independent_episodes(samples)
     if any(t.restarts for t in completed):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.logs import find_logs
+from intercode.core.logs import find_logs, ignored_files
 from intercode.core.trajectories import step_to_row
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.results.compare.comparison import CONDITIONS
@@ -81,7 +81,7 @@ class Library:
                 problem if str(log.path) in problem else f"{log.path}: {problem}"
                 for log in self._logs
                 for problem in log.problems
-            ]
+            ] + [f"{path}: left out, because it is no log" for path in ignored_files(self._paths)]
 
     @property
     def has_episodes(self) -> bool:

@@ -93,7 +93,7 @@ def make_rule(text: str, message: str = "") -> Rule:
     if not mark or not pattern:
         raise ConfigError(f"the rule {text!r} is not of the form kind:pattern, as in command:rm")
     if kind not in (known := [*_MATCHERS, PATTERN]):
-        raise unknown_name_error(f"kind in the rule {text!r}", kind, known)
+        raise unknown_name_error("kind of rule", kind, known)
     try:
         if kind == PATTERN:
             re.compile(pattern, re.MULTILINE)

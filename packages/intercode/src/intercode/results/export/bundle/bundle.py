@@ -20,6 +20,7 @@ from intercode.core.trajectories import (
     RUN_FILE,
     TRAJECTORIES_FILE,
     read_run_metadata,
+    runs_in,
     trajectory_from_row,
     without_version,
 )
@@ -62,7 +63,7 @@ def write_bundle(run: Path, out: Path) -> Bundle:
     if not (run / RUN_FILE).is_file() or not (run / TRAJECTORIES_FILE).is_file():
         raise UsageError(
             f"{run} is not a run directory: it needs {RUN_FILE} and {TRAJECTORIES_FILE}, "
-            "as `intercode eval` writes them"
+            f"as `intercode eval` writes them{runs_in(run)}"
         )
     lines = (run / TRAJECTORIES_FILE).read_bytes()
     files = {
