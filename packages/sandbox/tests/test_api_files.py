@@ -214,7 +214,7 @@ def test_a_process_that_is_killed_while_it_saves_leaves_no_file(tmp_path: Path) 
     code = (
         "import os, sys; from intercode_sandbox import Sandbox\n"
         "from intercode_sandbox.api import snapshots\n"
-        "def write(base, out, text): out.write(text); out.flush(); os.kill(os.getpid(), 9)\n"
+        "def write(base, out, text, _): out.write(text); out.flush(); os.kill(os.getpid(), 9)\n"
         "snapshots._write = write\n"
         "Sandbox(backend=sys.argv[2]).save(sys.argv[1] + '/saved')"
     )
@@ -233,8 +233,8 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         return opened(file, flags, *rest, **more)
 
-    def make_another(base: Any, out: Any, text: bytes) -> None:
-        write(base, out, text)
+    def make_another(base: Any, out: Any, *more: Any) -> None:
+        write(base, out, *more)
         path.write_text("another")
 
     with open_one() as sandbox:
@@ -246,6 +246,24 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
         monkeypatch.setattr(os, "open", without_unnamed)
         sandbox.save(tmp_path / "more")
         assert sorted(os.listdir(tmp_path)) == ["more", "saved"]
+
+
+def test_what_a_sandbox_saves_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "work.tar"
+    sparse = "truncate -s 20M /tmp/a /tmp/b"
+    with open_one(limits=Limits(disk=16 << 20)) as sandbox, sandbox.snapshot() as empty:
+        assert sandbox.run(sparse).ok
+        with sandbox.snapshot() as snapshot:
+            for saves in (sandbox.save, snapshot.save):
+                with pytest.raises(DataError, match="a larger `limit`"):
+                    saves(path)
+                assert os.listdir(tmp_path) == []
+            snapshot.save(path, limit=40 << 20)
+        changes = sandbox.changes()
+        sandbox.restore(empty)
+        sandbox.save(tmp_path / "empty", limit=0)
+    with Sandbox.load(path, backend=backend.chosen()) as loaded:
+        assert loaded.changes() == changes
 
 
 def test_a_saved_sandbox_of_too_many_files_is_refused_before_it_is_written(

@@ -368,18 +368,20 @@ class Sandbox:
         return forks
 
     @redact_errors
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, limit: int | None = None) -> None:
         """Write the files that differ from the image to a new file, for ``load``.
 
-        The file is a tar archive; see docs/sandbox.md. Raises UsageError if ``path`` exists or no
-        file can be made there, MissingCapabilityError without ``save``. An error leaves no file.
+        The file is a tar archive; see docs/sandbox.md. ``limit``: how many bytes the files may have
+        in all, with the holes of sparse files; by default twice the limit ``disk``. Raises
+        DataError if they have more, UsageError if ``path`` exists or no file can be made there,
+        MissingCapabilityError without ``save``. An error leaves no file.
         """
         if "fork" not in self.capabilities:
-            snapshots.save(self.base, Path(path))
+            snapshots.save(self.base, Path(path), limit)
             return
         copy = CopiedFiles(self.base.fork())
         try:
-            snapshots.save(copy.source, Path(path))
+            snapshots.save(copy.source, Path(path), limit)
         finally:
             copy.close()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import stat
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -51,11 +52,11 @@ class Snapshot:
     def __init__(self, files: BaseSnapshot) -> None:
         self.files = files
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, limit: int | None = None) -> None:
         """Write the files to a new file, as ``Sandbox.save`` does."""
         if not isinstance(self.files.source, BaseSandbox):
             raise SandboxError("a sealed snapshot cannot be saved: open a sandbox from it first")
-        save(self.files.source, Path(path))
+        save(self.files.source, Path(path), limit)
 
     def close(self) -> None:
         """Free the files. Sandboxes with them are not affected. May be called again."""
@@ -68,9 +69,10 @@ class Snapshot:
         self.close()
 
 
-def save(base: BaseSandbox, path: Path) -> None:
+def save(base: BaseSandbox, path: Path, limit: int | None) -> None:
     """Write the files of a sandbox in which nothing runs to a new file; see ``Sandbox.save``."""
     image = base.spec.image
+    most = 2 * base.spec.limits.disk if limit is None else limit
     metadata = {"v": FORMAT_VERSION, "image": image.name, "image_digest": image.digest}
     text = json.dumps(metadata, indent=1).encode() + b"\n"
     if os.path.lexists(path):
@@ -81,7 +83,7 @@ def save(base: BaseSandbox, path: Path) -> None:
         raise UsageError(f"the files cannot be saved to {path}: {e.strerror}") from e
     try:
         with out:
-            _write(base, out, text)
+            _write(base, out, text, most)
             out.flush()
             _name(out, name, path)
     except OSError as e:
@@ -112,15 +114,31 @@ def _name(out: IO[bytes], name: Path | None, path: Path) -> None:
         os.close(directory)
 
 
-def _write(base: BaseSandbox, out: IO[bytes], metadata: bytes) -> None:
+def _write(base: BaseSandbox, out: IO[bytes], metadata: bytes, limit: int) -> None:
     with staged_upper_layer() as files, tempfile.TemporaryFile(dir=files.parent) as layer:
         base.save(files)
+        if _content_size(files) > limit:
+            raise DataError(
+                f"the files have more than {limit} bytes, with the holes of sparse files: remove "
+                "large ones, or give a larger `limit`"
+            )
         write_layer(layer, files)
         with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
             _add(archive, METADATA_NAME, len(metadata), io.BytesIO(metadata))
             size = layer.seek(0, os.SEEK_END)
             layer.seek(0)
             _add(archive, FILES_NAME, size, layer)
+
+
+def _content_size(root: Path) -> int:
+    """Return the bytes of all files of a tree, each once, however many names it has."""
+    sizes = {}
+    for directory, _, names in os.walk(root):
+        for name in names:
+            info = os.lstat(os.path.join(directory, name))
+            if stat.S_ISREG(info.st_mode):
+                sizes[info.st_ino] = info.st_size
+    return sum(sizes.values())
 
 
 def _add(archive: tarfile.TarFile, name: str, size: int, source: Any) -> None:
