@@ -176,6 +176,16 @@ def test_the_interface_for_asyncio(server: Server) -> None:
     assert asyncio.run(hosts()) == ["index.test"]
 
 
+def test_a_sandbox_without_rules_loads_nothing_of_this() -> None:
+    code = (
+        "import sys; from intercode_sandbox import Sandbox\n"
+        "for network in ('none', 'host'): Sandbox('host', network=network).close()\n"
+        "print([name for name in sys.modules if name.startswith('intercode_sandbox.network')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"[]\n"
+
+
 # ---------------------------------------------------------------------------------- bounds
 def test_more_bytes_than_the_bound_end_everything() -> None:
     rules = "allow:bulk.test=127.0.0.1:{0},other.test:80=127.0.0.1:{0},bytes=1m"

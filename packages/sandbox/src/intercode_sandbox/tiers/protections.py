@@ -82,7 +82,8 @@ _NAMESPACE = {
     ),
     "network": Protection(
         "a network namespace without a connection; seccomp allows a list of socket families",
-        "`--network host` is the network of this machine",
+        "`--network host` is the network of this machine; hosts that `--network allow:HOST,...` "
+        "names can receive everything that a sandbox holds",
     ),
     "memory": Protection(
         "a control group for the whole sandbox, without swap, and for its processes without the "
