@@ -64,7 +64,7 @@ def test_tasks_that_were_played_are_not_offered_again(
 ) -> None:
     out = str(tmp_path / "out")
     play(monkeypatch, "echo hi\nsubmit\n", dataset, "--out", out)
-    capsys.readouterr()
+    assert "1 of 1 solved. 1 not finished." in capsys.readouterr().out
     play(monkeypatch, "", dataset, "--out", out)
     printed = capsys.readouterr().out
     assert "[mine/1]" in printed and "[mine/0]" not in printed

@@ -95,3 +95,9 @@ def test_the_starter_tasks_are_sound(engine: str, capsys: pytest.CaptureFixture[
     told = json.loads(capsys.readouterr().out)
     assert told["sound"] and told["tasks"] == len(datasets.load("starter:sql")) >= 30
     assert {n["kind"] for n in told["notes"]} == {"open-order"}
+
+
+def test_a_part_of_a_dataset_is_checked_under_the_hash_of_the_whole() -> None:
+    found = check("starter:sql", limit=1)
+    assert found.tasks == 1
+    assert found.metadata["dataset_hash"] == datasets.load("starter:sql").hash

@@ -49,7 +49,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "--timeout", "0.5", "sleep 60"], 124, "intercode-sandbox: killed at the time"),
         (["run"], 2, "see `intercode-sandbox run --help`"),
         (["run", "--bakend", "chroot", "true"], 2, "unknown argument '--bakend'"),
-        (["runn"], 2, "intercode-sandbox: argument COMMAND: invalid choice: 'runn'"),
+        (["runn"], 2, "unknown command 'runn'; did you mean 'run'?"),
         (["image", "show", "no-such"], 2, "unknown image 'no-such'"),
         (["image", "remove", "image:no-such"], 1, "see `intercode-sandbox image list`"),
         (["end", "1"], 2, "see `intercode-sandbox list`"),

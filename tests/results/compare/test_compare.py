@@ -419,6 +419,11 @@ def test_runs_that_are_not_finished_and_equal_runs_are_noted(tmp_path: Path) -> 
     (note,) = comparison_tables([compared(a, b)])[0].notes
     assert note.startswith(f"{b} is not finished: 2 of 6 episodes are played")
     assert comparison_tables([compared(a, a)])[0].notes == ("A and B are the same run.",)
+    (tmp_path / "c").mkdir()
+    a.rename(tmp_path / "c" / "a")
+    (tmp_path / "c" / "train.jsonl").write_text('{"messages": []}\n')
+    (_, ignored) = comparison_tables([compared(tmp_path / "c", b)])[0].notes[::-1]
+    assert ignored == f"left out: {tmp_path}/c/train.jsonl: no log of episodes."
 
 
 def test_the_difference_of_scores_is_cut_at_1(tmp_path: Path) -> None:

@@ -49,8 +49,9 @@ def test_the_same_run_gives_the_same_bytes_and_a_torn_line_is_left_out(
 
 
 def test_paths_without_a_run_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not a run directory"):
-        write_bundle(tmp_path, tmp_path / "a.tar.gz")
+    run_in(tmp_path / "study" / "one")
+    with pytest.raises(UsageError, match=r"is not a run directory.*the last runs in it are one"):
+        write_bundle(tmp_path / "study", tmp_path / "a.tar.gz")
     with pytest.raises(UsageError, match=r"must end in \.tar\.gz"):
         write_bundle(run_in(tmp_path / "run"), tmp_path / "a.zip")
 

@@ -98,5 +98,7 @@ def test_json_is_what_a_browser_reads() -> None:
 
 
 def test_a_path_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    library = Library([write_run(tmp_path / "a")])
+    write_page(library, tmp_path / "new" / "out.html")
     with pytest.raises(UsageError, match="cannot write"):
-        write_page(Library([write_run(tmp_path / "a")]), tmp_path / "nowhere" / "out.html")
+        write_page(library, tmp_path / "new" / "out.html" / "out.html")

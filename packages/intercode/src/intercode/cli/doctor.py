@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import intercode
-from intercode.core.errors import InterCodeError
+from intercode.core.errors import InterCodeError, UnknownNameError
 from intercode_sandbox.command import doctor
 from intercode_sandbox.doctor_checks import diagnose
 from intercode_sandbox.tiers.tier_table import Finding
@@ -121,6 +121,9 @@ def _dataset(spec: str, image: str | None) -> Finding:
             env.reset(options={"task": 0})
             milliseconds = 1e3 * (time.perf_counter() - began)
             metadata = env.result_metadata()
+    except UnknownNameError as e:
+        way_out = "`intercode list datasets` prints the datasets"
+        return Finding(f"no dataset {spec}", False, str(e), way_out, True)
     except InterCodeError as e:
         return Finding(f"dataset {spec}", False, str(e), "see the message", True)
     comparable = "" if metadata["comparable"] else ", results not comparable"

@@ -50,11 +50,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError with the message and the command that explains the arguments."""
+        message = message.replace("invalid int value:", "a whole number is needed, not")
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.nargs == argparse.PARSER and value in self.renamed_parts:
             self.error(f"`{self.prog} {value}` is now `{self.prog} {self.renamed_parts[value]}`")
+        if action.nargs == argparse.PARSER and value not in (names := list(action.choices or ())):
+            near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            self.error(f"unknown command {value!r}; {hint}known: {', '.join(names)}")
         super()._check_value(action, value)
 
     def unknown_argument(self, word: str, several: str = "") -> UsageError:

@@ -25,11 +25,14 @@ UNGRADED = 1
 
 def handle(args: argparse.Namespace, run: Path, options: ReplayOptions) -> int:
     """Score the run and print what changed, or play its solved episodes in variants, or both."""
+    from intercode.environments.base.profiles import require_profile
     from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, regrade
     from intercode.results.rendering import render
 
     if args.score is None and args.reward is None:
         return _play_variants(args, run, options)
+    if args.score is not None:
+        require_profile(args.score)
     if args.out is None:
         raise UsageError("name the directory of the new run with --out")
     scoring = replace(options, profile=args.score)

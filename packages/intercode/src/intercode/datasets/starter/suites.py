@@ -55,7 +55,7 @@ def load(environment: str = "bash") -> Dataset:
     cannot be written.
     """
     if environment not in ENVIRONMENTS:
-        raise unknown_name_error("starter environment", environment, list(ENVIRONMENTS))
+        raise unknown_name_error("subset of starter", environment, list(ENVIRONMENTS))
     root = cached_entries(f"starter/{environment}", *_shared_files(environment))
     return Dataset(
         name=f"starter:{environment}",

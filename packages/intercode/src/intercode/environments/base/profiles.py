@@ -136,6 +136,13 @@ def _checked(profile: type[Profile]) -> type[Profile]:
     return profile
 
 
+def require_profile(name: str) -> None:
+    """Raise UnknownNameError for a name that no environment has a profile of."""
+    known = {STANDARD, *(key.rpartition("-")[2] for key in PROFILES)}
+    if name not in known and not any(key.endswith(f"-{name}") for key in PROFILES):
+        raise unknown_name_error("profile", name, sorted(known))
+
+
 def has_exploits(name: str) -> bool:
     """Return whether a profile of any environment gives rewards that training must not learn
     from."""

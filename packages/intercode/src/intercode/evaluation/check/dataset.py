@@ -80,6 +80,7 @@ def check(
         raise UsageError(f"parallel is {parallel}; it must be at least 1")
     if limit is not None and limit < 1:
         raise UsageError(f"limit is {limit}; it must be at least 1")
+    whole_hash = chosen.hash
     if limit is not None:
         chosen = replace(chosen, tasks=chosen.tasks[:limit])
     settings = {"profile": profile, "image": image, "network": network, "timeout": timeout}
@@ -97,7 +98,7 @@ def check(
         len(chosen),
         tuple(f for f in findings if f.kind in FAULT_KINDS),
         tuple(f for f in findings if f.kind not in FAULT_KINDS),
-        metadata,
+        metadata and {**metadata, "dataset_hash": whole_hash},
         {c.task.id: c.first_run.fingerprint for c in checks if c.first_run is not None},
         cached,
         search,

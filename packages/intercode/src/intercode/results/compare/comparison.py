@@ -15,7 +15,12 @@ from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Trajectory
-from intercode.results.report.result_sets import ResultSet, load_result_sets, unfinished_notes
+from intercode.results.report.result_sets import (
+    ResultSet,
+    ignored_notes,
+    load_result_sets,
+    unfinished_notes,
+)
 from intercode.results.short_text import join_first, shorten_distinct
 from intercode.results.statistics import metrics
 from intercode.results.statistics.figures import BEST_REWARD, MEAN_FIGURES
@@ -78,12 +83,12 @@ _MAX_LENGTH = 60
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison: its episodes, failed ones included, the letter that names it, and
-    a note on each of its runs that is not finished."""
+    a note on each of its runs that is not finished and each file that is no log."""
 
     letter: str
     path: Path
     result_set: ResultSet
-    unfinished: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def tasks(self) -> dict[str, list[Trajectory]]:
@@ -179,7 +184,8 @@ def open_side(letter: str, path: Path) -> Side:
 
 
 def _make_side(letter: str, path: Path, result_sets: Sequence[ResultSet]) -> Side:
-    unfinished = tuple(unfinished_notes((e.log, e.episodes) for e in result_sets))
+    logs = ((e.log, e.episodes) for e in result_sets)
+    notes = (*unfinished_notes(logs), *ignored_notes([path]))
     if len(result_sets) > 1 and _make_one_side(result_sets):
         whole = replace(
             result_sets[0],
@@ -188,7 +194,7 @@ def _make_side(letter: str, path: Path, result_sets: Sequence[ResultSet]) -> Sid
             conditions=" + ".join(sorted({e.conditions for e in result_sets})),
             episodes=tuple(t for e in result_sets for t in e.episodes),
         )
-        return Side(letter, path, whole, unfinished)
+        return Side(letter, path, whole, notes)
     if len(result_sets) > 1:
         named = join_first([f"{e.log} ({e.agent}, {e.model})" for e in result_sets], 6)
         raise UsageError(
@@ -198,7 +204,7 @@ def _make_side(letter: str, path: Path, result_sets: Sequence[ResultSet]) -> Sid
         )
     if not result_sets:
         raise UsageError(f"{path} holds no episode: nothing to compare")
-    return Side(letter, path, result_sets[0], unfinished)
+    return Side(letter, path, result_sets[0], notes)
 
 
 def _make_one_side(result_sets: Sequence[ResultSet]) -> bool:

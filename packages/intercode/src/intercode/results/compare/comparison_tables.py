@@ -129,7 +129,7 @@ def _sides_table(sides: Sequence[Side]) -> Table:
     columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "errors", "path")
     reason = why_not_comparable(t for s in sides for t in s.result_set.episodes)
     notes = [f"not comparable with others' results: {reason}."] if reason else []
-    notes += [note for side in sides for note in side.unfinished]
+    notes += dict.fromkeys(note for side in sides for note in side.notes)
     runs = [(s.result_set.log.resolve(), s.result_set.key) for s in sides]
     for number, side in enumerate(sides):
         if (first := runs.index(runs[number])) != number:
@@ -212,6 +212,7 @@ def _side_json(side: Side) -> dict[str, Any]:
         "epochs": side.epochs,
         "episodes": len(side.samples),
         "failed": count_failed(side.samples),
+        "notes": list(side.notes),
         **(
             {"success": success_rate(side.samples), "upper_bound": upper_bound(side.samples)}
             if _has_errors(side)

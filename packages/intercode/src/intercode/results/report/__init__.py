@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.core.logs import find_logs, ignored_files, load_log
+from intercode.core.logs import find_logs, load_log
 from intercode.core.packages import GYM_DISTRIBUTION
 from intercode.core.trajectories import TRAJECTORIES_FILE, has_incomplete_line
 from intercode.results.rendering import RENDERERS, render
@@ -15,6 +15,7 @@ from intercode.results.report.matrix import matrix_tables
 from intercode.results.report.result_sets import (
     ResultSet,
     collect_result_sets,
+    ignored_notes,
     unfinished_notes,
 )
 from intercode.results.report.run_tables import is_verified, log_tables, run_tables
@@ -54,8 +55,7 @@ def build(paths: Sequence[Path], *, stats: bool = False, matrix: bool = False) -
     after = [table for _, tables in further for table in tables]
     tables = [*verified, *before, *rest, *log_tables(per_log), *after]
     matrices = matrix_tables(result_sets) if matrix else []
-    notes = [*map(_incomplete_note, incomplete), *unfinished_notes(logs)]
-    notes += [f"left out: {path}: no log of episodes." for path in ignored_files(paths)]
+    notes = [*map(_incomplete_note, incomplete), *unfinished_notes(logs), *ignored_notes(paths)]
     return _with_notes([*tables, *matrices, *statistics], incomplete, notes)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from intercode.core.logs import find_logs, load_log
+from intercode.core.logs import find_logs, ignored_files, load_log
 from intercode.core.logs.formats import LOG_FORMATS, SOURCE_RUN, LogFormat
 from intercode.core.trajectories import planned_episodes
 from intercode.core.types import Trajectory
@@ -260,6 +260,11 @@ def unfinished_notes(logs: Iterable[tuple[Path, Sequence[Trajectory]]]) -> Itera
                 f"{path} is not finished: {played} of {planned} episodes are played; `intercode "
                 f"eval --resume {path}` plays the rest."
             )
+
+
+def ignored_notes(paths: Sequence[Path]) -> list[str]:
+    """Return a note for each file below these directories that is no log."""
+    return [f"left out: {path}: no log of episodes." for path in ignored_files(paths)]
 
 
 def mixed_conditions_warning(result_sets: Iterable[ResultSet]) -> list[str]:

@@ -7,6 +7,7 @@ import base64
 import gzip
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -26,13 +27,15 @@ def write_page(library: Library, path: Path) -> int:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("w", encoding="utf-8") as out:
             _write_document(library, out)
         temporary.replace(path)
     except OSError as e:
         raise UsageError(f"cannot write {path}: {e.strerror}") from e
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
     return path.stat().st_size
 
 
