@@ -217,3 +217,9 @@ def test_a_user_of_the_image_may_write_its_home_and_the_working_directory(tmp_pa
     with opened.sandbox as sandbox:
         done = sandbox.run("touch ~/file file data/file && pwd", cwd=directory, user="ada")
         assert done.output == "/app\n"
+
+
+def test_the_network_may_have_rules() -> None:
+    assert SandboxConfig(network="allow:Index.test").network == "allow:index.test:443"
+    with pytest.raises(ValueError, match=r"a\.\.test"):
+        SandboxConfig(network="allow:a..test")

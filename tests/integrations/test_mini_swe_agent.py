@@ -180,3 +180,12 @@ def test_its_command_line(source: Path, tmp_path: Path) -> None:
     shown = [m["content"] for m in record["messages"] if m["role"] == "user"]
     assert json.loads(shown[1]) == {"returncode": 0, "output": "17\n"}
     assert not (source / "result").exists()
+
+
+@pytest.mark.namespace_only("others have no gateway")
+def test_the_network_may_have_rules() -> None:
+    environment = MiniSweAgentEnvironment(network="allow:Index.test")
+    try:
+        assert "198.19.0.1" in environment.execute({"command": "getent hosts index.test"})["output"]
+    finally:
+        environment.cleanup()

@@ -10,11 +10,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from intercode_sandbox import AsyncSandbox, Connection, Sandbox, SandboxPool
 from intercode_sandbox.errors import SandboxError
+from support.ordinary_user import run_as_ordinary_user
 from support.sandboxes import a_duration, eventually, open_one, running
 from support.servers import Server, own_address
 
@@ -317,3 +319,14 @@ def test_a_hundred_sandboxes_leave_no_descriptor(server: Server) -> None:
         for sandbox in sandboxes:
             sandbox.close()
     eventually(lambda: descriptors() <= before, "every descriptor is closed")
+
+
+@pytest.mark.slow("long")
+def test_an_ordinary_user_has_the_same() -> None:
+    """All of this, and the hostile cases, as a user of the machine other than root."""
+    root = Path(__file__).parents[3]
+    attempts = root / "tests/hostile/test_reach_by_rules.py"
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir"]
+    done = run_as_ordinary_user([*pytest_, str(root), str(attempts), __file__])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed, 1 skipped" in done.stdout, done.stdout

@@ -46,6 +46,7 @@ from intercode_sandbox.backends import open_with_users, resolve_image, tier_of
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.images.build.base_images import BaseImageResolver
 from intercode_sandbox.images.build.on_demand import resolve_or_build
+from intercode_sandbox.validation import check_network
 
 MAX_DISK = 4 << 30
 """The largest disk limit in bytes, because the disk may be in memory; also without a limit."""
@@ -60,16 +61,15 @@ class InterCodeEnvironment(BaseEnvironment):
     """A sandbox for a trial: the image of the task, its limits, its files.
 
     Further arguments of ``--ek``: ``network=host`` gives tasks that may use the network that of
-    this machine; without it, no task has a network. ``backend=NAME`` selects the back end of
-    sandboxes.
+    this machine, and ``network=allow:HOST,...`` named hosts; without it, no task has a network.
+    ``backend=NAME`` selects the back end of sandboxes.
     """
 
     @renamed_arguments(back_end="backend")
     def __init__(
         self, *args: Any, network: Network = "none", backend: str = "auto", **settings: Any
     ) -> None:
-        if network not in ("none", "host"):
-            raise UsageError(f"network is none or host, not {network!r}")
+        network = check_network(network)
         if settings.get("mounts"):
             raise UsageError(
                 "directories of this machine cannot be mounted: leave out `mounts`, or upload them"

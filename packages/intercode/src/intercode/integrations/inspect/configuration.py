@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from inspect_ai.util import (
     ComposeBuild,
@@ -16,7 +16,7 @@ from inspect_ai.util import (
     is_compose_yaml,
     is_dockerfile,
 )
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
@@ -27,6 +27,7 @@ from intercode_sandbox.images.build.base_images import BaseImageResolver, is_pac
 from intercode_sandbox.images.build.on_demand import resolve_or_build
 from intercode_sandbox.images.registry_hosts import is_registry_host
 from intercode_sandbox.sizes import parse_size
+from intercode_sandbox.validation import check_network
 
 _IMAGE = re.compile(
     r"(?:^|/)(dir|tar|recipe|docker-archive|oci|registry|image|built|dockerfile):(.+)"
@@ -86,7 +87,7 @@ class SandboxConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     image: str = "host"
     backend: str = "auto"
-    network: Literal["none", "host"] = "none"
+    network: Annotated[str, AfterValidator(check_network)] = "none"
     user: str | None = None
     directory: str | None = None
     command: tuple[str, ...] = ()

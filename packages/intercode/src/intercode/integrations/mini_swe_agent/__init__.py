@@ -10,12 +10,12 @@ import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 try:
     from minisweagent.exceptions import Submitted
     from minisweagent.utils.serialize import recursive_merge
-    from pydantic import BaseModel, ConfigDict
+    from pydantic import AfterValidator, BaseModel, ConfigDict
 except ModuleNotFoundError as e:
     raise ImportError("this needs mini-swe-agent: pip install 'intercode-gym[agents]'") from e
 
@@ -24,6 +24,7 @@ from intercode.core.finalizers import close_when_collected
 from intercode.integrations.failed_commands import status_of_failure
 from intercode_sandbox import Limits, Sandbox
 from intercode_sandbox.api.results import Result
+from intercode_sandbox.validation import check_network
 
 _SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """The first line of the output of a command with which an agent ends its task."""
@@ -53,8 +54,8 @@ class MiniSweAgentEnvironmentConfig(BaseModel):
     """The program that runs a command, which is its last argument."""
     upload: dict[str, Path] = {}
     """Local files and directories that are copied into the sandbox, by their paths in it."""
-    network: Literal["none", "host"] = "none"
-    """``host``: the network of this machine."""
+    network: Annotated[str, AfterValidator(check_network)] = "none"
+    """``host``: the network of this machine; ``allow:HOST,...``: hosts that can be reached."""
     limits: Limits = Limits()
     """Limits on what runs in the sandbox: a dictionary, such as ``{"memory": 1000000000}``."""
     backend: str = "auto"
