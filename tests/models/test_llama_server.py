@@ -28,7 +28,8 @@ SAY_LLL = {"logit_bias": [["l", 100.0]]}
 def address() -> Iterator[str]:
     """Serve the model; yield the address."""
     requirements.require("llama")
-    server = LocalServer({"file": str(smollm2()), "key": KEY, "context": 1024, "parallel": 1})
+    settings = {"key": KEY, "context": 1024, "parallel": 1, "threads": 1}
+    server = LocalServer({"file": str(smollm2()), **settings})
     yield server.start()
     server.close()
 

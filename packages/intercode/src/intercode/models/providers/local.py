@@ -42,7 +42,8 @@ class LocalModel(OpenAIModel):
     ``name`` is a GGUF file, or empty for SmolLM2-135M-Instruct, which is downloaded if it is not in
     the cache. The server starts with the first request. It listens on the loopback interface, and
     demands a key that no other process has. It answers ``parallel`` requests at once, each of at
-    most ``context`` tokens with its answer.
+    most ``context`` tokens with its answer, in ``threads``: by default in half as many as there are
+    processors, because each waits for the others in a loop, and sandboxes need processors, too.
 
     Raises ConfigError if the extra ``local`` or the file is missing, and what ``smollm2`` raises.
     """
@@ -55,6 +56,7 @@ class LocalModel(OpenAIModel):
         *,
         context: int = 4096,
         parallel: int = 4,
+        threads: int | None = None,
         **options: Any,
     ) -> None:
         del base_url, api_key  # the server has its own
@@ -65,6 +67,7 @@ class LocalModel(OpenAIModel):
             )
         check_integer("context", context)
         check_integer("parallel", parallel)
+        check_integer("threads", threads)
         file = Path(name).expanduser().absolute() if name else smollm2()
         if not file.is_file():
             raise ConfigError(f"there is no file {file}: write local:FILE with a GGUF file")
@@ -75,9 +78,10 @@ class LocalModel(OpenAIModel):
         super().__init__(file.stem, "http://127.0.0.1/v1", key, provider="local", **options)
         digest = file_digest(file)
         self.endpoint = f"local:{digest[:12]}"
-        self._settings = {"context": context, "parallel": parallel}
-        self._about = {"sha256": digest, "server": _library_version(), **self._settings}
-        self._server = LocalServer({"file": str(file), "key": key, **self._settings})
+        threads = threads or max(1, (os.cpu_count() or 1) // 2)
+        settings = {"context": context, "parallel": parallel, "threads": threads}
+        self._about = {"sha256": digest, "server": _library_version(), **settings}
+        self._server = LocalServer({"file": str(file), "key": key, **settings})
 
     @property
     def address(self) -> str:

@@ -35,13 +35,14 @@ def _end_with_owner() -> None:
     os._exit(0)
 
 
-def _serve(file: str, key: str, context: int, parallel: int) -> Any:
+def _serve(file: str, key: str, context: int, parallel: int, threads: int) -> Any:
     from xllamacpp import CommonParams, Server
 
     parameters = CommonParams()
     parameters.model.path, parameters.api_keys = file, [key]
     parameters.port, parameters.ui = 0, False
     parameters.n_parallel, parameters.n_ctx = parallel, parallel * context
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.verbosity = 1  # errors alone
     return Server(parameters)
 
