@@ -57,6 +57,34 @@ def test_a_silent_command_is_killed_and_one_that_writes_is_not() -> None:
     asyncio.run(play())
 
 
+def test_it_has_the_properties_and_methods_of_a_sandbox() -> None:
+    async def look() -> None:
+        async with open_one() as sandbox:
+            names = ("image", "limits", "tier", "capabilities", "is_lost")
+            assert [getattr(sandbox, n) for n in names] == [
+                getattr(sandbox.sandbox, n) for n in names
+            ]
+
+    asyncio.run(look())
+    of_owners = {"base", "from_base", "release", "transform"}
+    public = {name for name in vars(Sandbox) if not name.startswith("_")}
+    assert public - of_owners <= set(dir(AsyncSandbox))
+
+
+def test_a_coroutine_function_is_no_callback_for_output() -> None:
+    async def show(text: str, stream: str) -> None:
+        raise AssertionError(text)
+
+    async def run() -> None:
+        async with open_one() as sandbox:
+            with pytest.raises(UsageError, match="on_output is the coroutine function"):
+                await sandbox.run("echo hi", on_output=show)
+            with pytest.raises(UsageError, match="on_output is the coroutine function"):
+                sandbox.sandbox.run("echo hi", on_output=show)
+
+    asyncio.run(run())
+
+
 def test_many_commands_run_at_once_without_a_thread_each(tmp_path: Path) -> None:
     async def play() -> None:
         async with open_one() as sandbox:

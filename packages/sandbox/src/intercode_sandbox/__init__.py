@@ -45,11 +45,14 @@ if TYPE_CHECKING:
     )
     from intercode_sandbox.determinism import Determinism, resolve_determinism
     from intercode_sandbox.errors import (
+        ConfigError,
+        DataError,
         MissingCapabilityError,
         SandboxError,
         SandboxKilledError,
         SandboxLostError,
         SandboxUnavailableError,
+        UnknownNameError,
         UsageError,
     )
     from intercode_sandbox.streams import BaseProcess
@@ -65,7 +68,9 @@ __all__ = [
     "BaseSandbox",
     "BaseSnapshot",
     "Capability",
+    "ConfigError",
     "Connection",
+    "DataError",
     "Determinism",
     "FileInfo",
     "ForwardedPort",
@@ -84,6 +89,7 @@ __all__ = [
     "SandboxUnavailableError",
     "Snapshot",
     "TerminalServer",
+    "UnknownNameError",
     "UsageError",
     "architecture_of",
     "check_sandbox",
@@ -111,6 +117,9 @@ __getattr__ = lazy_imports(
         "ProgramSpec": ".contract",
         "BaseProcess": ".streams",
         "ResourceUsage": ".types",
+        "ConfigError": ".errors",
+        "DataError": ".errors",
+        "UnknownNameError": ".errors",
         "MissingCapabilityError": ".errors",
         "SandboxError": ".errors",
         "SandboxKilledError": ".errors",

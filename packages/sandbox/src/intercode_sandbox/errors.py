@@ -49,7 +49,12 @@ class UnknownNameError(UsageError):
 
 
 class ConfigError(UsageError):
-    """A setting that does not exist or has an invalid value."""
+    """A setting that does not exist or has an invalid value.
+
+    >>> from intercode_sandbox import ConfigError, DataError, UnknownNameError, UsageError
+    >>> [issubclass(kind, UsageError) for kind in (ConfigError, DataError, UnknownNameError)]
+    [True, True, True]
+    """
 
 
 class DataError(UsageError):

@@ -31,7 +31,7 @@ from intercode_sandbox.api.process import SandboxProcess, TerminalSize
 from intercode_sandbox.api.request_threads import finish_in_executor, in_executor, obtain
 from intercode_sandbox.api.results import Result
 from intercode_sandbox.api.sandbox import DEFAULT_TIMEOUT, Files, Sandbox
-from intercode_sandbox.contract import Limits
+from intercode_sandbox.contract import Capability, Limits
 from intercode_sandbox.deprecation import renamed_arguments
 from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.types import Network
@@ -117,6 +117,31 @@ class AsyncSandbox:
             raise SandboxError("the sandbox is not open: use `async with` or AsyncSandbox.open")
         return self._sandbox
 
+    @property
+    def image(self) -> str:
+        """The name of the image."""
+        return self.sandbox.image
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on what runs in the sandbox."""
+        return self.sandbox.limits
+
+    @property
+    def tier(self) -> str:
+        """The isolation tier; see ``Sandbox.tier``."""
+        return self.sandbox.tier
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The optional features of the back end; see ``Sandbox.capabilities``."""
+        return self.sandbox.capabilities
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the sandbox is known to be gone."""
+        return self.sandbox.is_lost
+
     # -------------------------------------------------------------------- commands
     async def run(
         self,
@@ -130,8 +155,8 @@ class AsyncSandbox:
         merge_stderr: bool = False,
         on_output: OutputCallback | None = None,
     ) -> Result:
-        """Run a command to its end; see ``Sandbox.run``. ``on_output`` is called in the event
-        loop."""
+        """Run a command to its end; see ``Sandbox.run``. ``on_output``, a function, is called in
+        the event loop."""
         sandbox = self.sandbox
 
         check_timeout(timeout)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import IO, Any, Literal
 
 from intercode_sandbox.api.results import Result
@@ -294,7 +295,13 @@ def begin(
     on_output: OutputCallback | None = None,
 ) -> Execution | Result:
     """Start a command, and return it. If it is a text and the sandbox has no shell any more, return
-    what a shell reports of a missing program. Raises OSError for any other cause."""
+    what a shell reports of a missing program. Raises OSError for any other cause, UsageError for a
+    coroutine function, which nobody would await."""
+    if iscoroutinefunction(on_output):
+        raise UsageError(
+            f"on_output is the coroutine function {on_output!r:.80}, which is not awaited: give a "
+            "function, such as the put_nowait of an asyncio.Queue in a lambda"
+        )
     try:
         return Execution(base, live, command, on_output)
     except OSError as e:
