@@ -32,7 +32,7 @@ _OPTIONS = f"""\
 --image IMAGE           root file system: host (the default: the programs of this machine),
                         HOST/NAME:TAG of a registry, dockerfile:DIR, dir:/rootfs, recipe:NAME ...
 --network NETWORK       none (the default), host: the machine's own network, or allow:HOST,...:
-                        hosts that can be reached (docs/network.md)
+                        hosts that can be reached
 --limit NAME=VALUE ...  {", ".join(LIMIT_NAMES)}; sizes
                         are in bytes, or with K, M, G; may be repeated
 --file PATH=LOCAL ...   copy a file or directory of this machine to a path in the sandbox first;
