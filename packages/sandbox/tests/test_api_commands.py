@@ -115,6 +115,9 @@ def test_a_full_disk_is_the_limit_of_the_command_that_reports_it() -> None:
     with open_one(limits=Limits(disk=1 << 20, inodes=200)) as sandbox:
         full = sandbox.run("LC_ALL=C head -c 5000000 /dev/zero > /big")
         assert not full.ok and full.limit_exceeded == "disk", full
+        for shell in ("sh", "bash"):
+            printed = sandbox.run([shell, "-c", "printf '%5000d' 1 > /other"])
+            assert printed.limit_exceeded == "disk", printed
         assert sandbox.run("false").limit_exceeded == ""
         assert sandbox.run("rm /big; echo No space left on device; false").limit_exceeded == ""
         many = sandbox.run("mkdir /d; cd /d; for i in $(seq 300); do : > $i || exit 1; done")
@@ -359,6 +362,8 @@ def test_processes_are_listed_and_killed() -> None:
         sandbox.kill(second)
         eventually(lambda: not sandbox.processes(), "the second has ended")
         sandbox.kill(second)  # it has ended
+        with sandbox.spawn("sleep 602 & echo on; sleep 603; :") as process:
+            assert process.read() == b"on\n" and sandbox.processes() == {}
         for pid in (0, 1, -1, "2"):
             with pytest.raises(UsageError, match="number of a process"):
                 sandbox.kill(pid)  # type: ignore[arg-type]

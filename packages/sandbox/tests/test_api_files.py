@@ -248,6 +248,19 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
         assert sorted(os.listdir(tmp_path)) == ["more", "saved"]
 
 
+@pytest.mark.namespace_only("elsewhere no file system limits a sandbox: it is measured")
+def test_a_file_stays_as_it_was_if_the_disk_has_no_room_for_its_new_content() -> None:
+    with open_one(limits=Limits(disk=8 << 20)) as sandbox:
+        sandbox.write("/d/kept", "old content")
+        assert sandbox.run("ln /d/kept /d/linked; stat -c %b /d/kept > /d/blocks").ok
+        with pytest.raises(OSError, match="No space left"):
+            sandbox.write("/d/kept", bytes(20 << 20))
+        assert sandbox.read("/d/kept") == b"old content"
+        assert sandbox.run("stat -c %b /d/kept | cmp - /d/blocks").ok
+        sandbox.write("/d/kept", "new")
+        assert sandbox.read("/d/linked") == b"new"
+
+
 def test_what_a_sandbox_saves_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "work.tar"
     sparse = "truncate -s 20M /tmp/a /tmp/b"

@@ -10,8 +10,9 @@ from intercode_sandbox.contract import BaseSandbox, LimitExceeded, Limits
 from intercode_sandbox.sizes import format_size
 from intercode_sandbox.types import ExecResult
 
-DISK_FULL = "No space left on device"
-"""The message of the C library for a write that reached ``Limits.disk`` or ``Limits.inodes``."""
+_DISK_FULL = ("No space left on device", "echo: I/O error", "printf: I/O error")
+"""The messages of the C library and of dash for a write that reached ``Limits.disk`` or
+``Limits.inodes``."""
 _TAIL_CHARACTERS = 1 << 16  # characters at the end of the output that are searched
 _SIGXFSZ = 25  # of Linux, on which sandboxes run
 FILE_SIZE_STATUSES = {128 + _SIGXFSZ, -_SIGXFSZ}
@@ -78,6 +79,11 @@ def reported_limit(output: str) -> LimitExceeded:
     return next(found, "")
 
 
+def names_full_disk(output: str) -> bool:
+    """Return whether a command has named a full disk. Whether it is full, the files say."""
+    return any(text in output for text in _DISK_FULL)
+
+
 def _note(sandbox: BaseSandbox, result: ExecResult, timeout: float) -> str:
     limits = sandbox.spec.limits
     if limit := sandbox.limit_exceeded():
@@ -107,7 +113,7 @@ def _limit_in_output(sandbox: BaseSandbox, result: ExecResult) -> str:
     """Recognize a limit in the error messages of the C library and of bash."""
     output = (result.output + (result.stderr or ""))[-_TAIL_CHARACTERS:]
     limits = sandbox.spec.limits
-    if DISK_FULL in output and (exhausted := sandbox.storage_exhausted()):
+    if names_full_disk(output) and (exhausted := sandbox.storage_exhausted()):
         if exhausted == "shared_memory":
             return _SHARED_MEMORY_FULL
         maximum = format_size(limits.disk) if exhausted == "disk" else f"{limits.inodes} files"

@@ -20,7 +20,7 @@ from intercode_sandbox.api.results import Result
 from intercode_sandbox.api.secrets import Secrets
 from intercode_sandbox.contract import BaseSandbox, LimitExceeded
 from intercode_sandbox.errors import SandboxError, UsageError
-from intercode_sandbox.limit_messages import DISK_FULL, FILE_SIZE_STATUSES, reported_limit
+from intercode_sandbox.limit_messages import FILE_SIZE_STATUSES, names_full_disk, reported_limit
 from intercode_sandbox.long_output import Collector
 from intercode_sandbox.silence import Silence
 from intercode_sandbox.streams import (
@@ -151,6 +151,12 @@ class LiveProcesses:
             keep += base.started_by_earlier(mark)
             base.kill_since(mark, keep=keep)
 
+    def descendants(self, base: BaseSandbox) -> set[int]:
+        """Return the numbers of what the live processes have started."""
+        with self._lock:
+            pids = [process.pid for process in self._processes.values()]
+        return {found for pid in pids for found in base.descendants(pid)}
+
 
 class Execution:
     """A command that runs. Raises OSError if it cannot be started.
@@ -272,7 +278,7 @@ class Execution:
         """Return the limit that made a command fail, by how it ended or what it has printed."""
         if code in FILE_SIZE_STATUSES:
             return "file_size"
-        if DISK_FULL in output and (exhausted := self._base.storage_exhausted()):
+        if names_full_disk(output) and (exhausted := self._base.storage_exhausted()):
             return exhausted
         return "" if code is None else reported_limit(output)
 

@@ -253,8 +253,12 @@ class Sandbox:
     ) -> None:
         """Write a regular file and make its parent directories.
 
+        An existing file is written in place, so that its other names have the content, too. It
+        stays as it was if the disk has no room.
+
         ``user``: write it with the rights of a user, to whom new files and directories then belong;
-        see ``run``. A file of another user that it may write keeps its owner and mode.
+        see ``run``. A file of another user that it may write keeps its owner and mode, and a full
+        disk empties it.
         """
         content = encode(data) if isinstance(data, str) else data
         if user is None:
@@ -453,11 +457,12 @@ class Sandbox:
         return self.base.listen(port)
 
     def processes(self) -> dict[int, str]:
-        """Return the names of the live processes by their numbers in the sandbox, except those that
-        ``run`` and ``spawn`` have started themselves. Raises MissingCapabilityError without
-        ``processes``."""
+        """Return the names of the live processes by their numbers in the sandbox, except live
+        programs of ``run`` and ``spawn`` and what those have started. Raises MissingCapabilityError
+        without ``processes``."""
         names = (entry.rpartition(" (") for entry in self.base.processes())
-        return {int(number[:-1]): name for name, _, number in names}
+        left_out = self.live.descendants(self.base)
+        return {n: name for name, _, end in names if (n := int(end[:-1])) not in left_out}
 
     @redact_errors
     def kill(self, pid: int, number: int = signal.SIGKILL) -> None:

@@ -145,6 +145,16 @@ static int make_parents(int root, char *path) {
     return 0;
 }
 
+/* Give a file the size of its new content, and room for it. If there is none, it stays as it is. */
+static int make_room(int fd, off_t old_size, off_t size) {
+    bool full = size > 0 && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size) && errno == ENOSPC;
+    if (!full && !ftruncate(fd, size)) return 0;
+    int code = errno;
+    if (ftruncate(fd, old_size)) {}  /* gives back what was reserved behind its end */
+    errno = code;
+    return -1;
+}
+
 /* Write all of `source` to a regular file, and make its parent directories. */
 int write_file(int root, const char *path, int source, mode_t mode) {
     char parents[PATH_MAX + 2];
@@ -153,10 +163,12 @@ int write_file(int root, const char *path, int source, mode_t mode) {
     if (strlen(path) >= PATH_MAX) return errno = ENAMETOOLONG, -1;
     normalize_path(path, parents);
     if (make_parents(root, parents)) return -1;
-    int fd = open_in_root(root, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK, mode);
+    int fd = open_in_root(root, path, O_WRONLY | O_CREAT | O_NONBLOCK, mode);
     if (fd < 0) return -1;
     if (fstat(fd, &info)) return close_and_fail(fd, errno);
     if (!S_ISREG(info.st_mode)) return close_and_fail(fd, EINVAL);
+    off_t size = lseek(source, 0, SEEK_END);
+    if (size < 0 || make_room(fd, info.st_size, size)) return close_and_fail(fd, errno);
     lseek(source, 0, SEEK_SET);
     while ((sent = sendfile(fd, source, NULL, (size_t)1 << 30)) > 0) {}
     if (sent < 0 || fchmod(fd, mode)) return close_and_fail(fd, errno);
