@@ -391,3 +391,10 @@ def test_a_program_reaches_a_service_of_its_owner(shared: Sandbox) -> None:
             connection.sendall(b"from the owner")
         assert process.wait() == 0
         assert process.read() == b"from the owner"
+
+
+def test_a_sandbox_and_a_port_say_what_they_are() -> None:
+    with open_one() as sandbox, sandbox.forward(8000) as forwarded:
+        assert repr(sandbox) == f"<Sandbox of host, {sandbox.tier}>"
+        assert repr(forwarded) == f"<ForwardedPort 127.0.0.1:{forwarded.port} to 8000>"
+    assert repr(sandbox).endswith(", closed>")

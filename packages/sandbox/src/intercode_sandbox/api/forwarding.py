@@ -49,6 +49,9 @@ class ForwardedPort:
         self.on_close: Callable[[ForwardedPort], object] = lambda _: None
         self._server = run(self._serve(), self._loop)
 
+    def __repr__(self) -> str:
+        return f"<ForwardedPort {self.host}:{self.port} to {self._target!r}>"
+
     async def _serve(self) -> asyncio.Server:
         return await asyncio.start_server(self._accept, sock=self._listener)
 

@@ -129,6 +129,12 @@ class Sandbox:
             raise SandboxLostError(self._released)
         return self._base
 
+    def __repr__(self) -> str:
+        base: BaseSandbox | None = getattr(self, "_base", None)
+        if base is None:
+            return "<Sandbox, closed>"
+        return f"<Sandbox of {base.spec.image.name}, {base.tier}{', closed' * base.is_lost}>"
+
     @property
     def image(self) -> str:
         """The name of the image."""
