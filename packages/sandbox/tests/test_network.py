@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -230,6 +231,98 @@ def test_all_connections_together_are_bounded(server: Server) -> None:
         ends = [sandbox.run(fetch("http://index.test/")).ok for _ in range(5)]
         assert ends == [True, True, True, False, False]
         assert sandbox.connections()[-1].refused == "the limit of 3 connections is exceeded"
+
+
+LOOK_UP = """
+import socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(60)
+for number in range(1100):
+    name = b"x%d" % number
+    question = bytes([len(name)]) + name + b"\\0" + struct.pack("!2H", 1, 1)
+    s.sendto(struct.pack("!6H", number, 256, 1, 0, 0, 0) + question, ("198.18.0.1", 53))
+    s.recv(999)
+"""
+
+
+def test_names_that_are_looked_up_do_not_hide_connections(server: Server) -> None:
+    with Sandbox("host", network=f"allow:index.test:80=127.0.0.1:{server.port}") as sandbox:
+        assert sandbox.run(["python3", "-c", LOOK_UP]).ok
+        assert sandbox.run(fetch("http://index.test/")).ok
+        assert sandbox.run(["python3", "-c", LOOK_UP.replace('b"x', 'b"y')]).ok
+        found = [one.host for one in sandbox.connections()]
+        assert found == [*(f"x{number}" for number in range(1000)), "index.test"]
+
+
+FILL = """
+import socket
+opened, sent = [socket.create_connection(("deaf.test", 443)) for _ in range(2)], 0
+for s in opened:
+    s.settimeout(2)
+    try:
+        while True: sent += s.send(bytes(1 << 16))
+    except TimeoutError: pass
+"""
+
+
+def test_what_the_kernel_holds_of_a_sandbox_is_bounded() -> None:
+    ended = threading.Event()
+    with (
+        Server(lambda _: ended.wait(60)) as server,
+        Sandbox("host", network=f"allow:deaf.test=127.0.0.1:{server.port}") as sandbox,
+    ):
+        assert sandbox.run(["python3", "-c", FILL]).ok
+        ended.set()
+        assert all(0 < one.sent < 1 << 20 for one in sandbox.connections())
+        forwarder = sandbox.base._forwarder  # type: ignore[attr-defined]
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            for listener in forwarder._listeners:
+                assert listener.getsockopt(socket.SOL_SOCKET, option) <= 1 << 18
+
+
+SUSPENDED = """
+import sys
+from intercode_sandbox import Sandbox
+
+def episodes():
+    with Sandbox("host", network=sys.argv[1]) as sandbox:
+        if sys.argv[1] == "none":
+            with sandbox.forward(80):
+                yield sandbox
+        yield sandbox
+
+suspended = episodes()
+next(suspended)
+"""
+
+
+@pytest.mark.parametrize("network", ["allow:index.test", "none"])
+def test_an_owner_ends_with_a_suspended_generator(network: str) -> None:
+    """Its sandbox or forwarded port is closed when the thread of the connections is gone."""
+    command = [sys.executable, "-c", SUSPENDED, network]
+    assert subprocess.run(command, timeout=60).returncode == 0
+
+
+NO_FILES = """
+import os, resource
+from intercode_sandbox import Sandbox
+from intercode_sandbox.errors import SandboxError
+
+with Sandbox("host") as sandbox:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = os.dup(0)
+    os.close(first)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first, limits[1]))
+    try:
+        sandbox.base.connection.request_fd("open", path="/etc/passwd")
+    except SandboxError as e:
+        print(e)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+"""
+
+
+def test_a_process_without_free_descriptors_is_told_so() -> None:
+    done = subprocess.run([sys.executable, "-c", NO_FILES], capture_output=True, text=True)
+    assert "ulimit -n" in done.stdout, done
 
 
 # ------------------------------------------------------------------------------- lifecycle

@@ -19,7 +19,7 @@ from intercode_sandbox.network.client_hello import (
 )
 from intercode_sandbox.network.dns import answer_query
 from intercode_sandbox.network.http_requests import OtherHostError, RequestFilter
-from intercode_sandbox.network.rules import parse_rules
+from intercode_sandbox.network.rules import MAX_FILE_BYTES, parse_rules
 from intercode_sandbox.remote.protocol import ProtocolError, parse_spec
 from support.servers import own_address
 
@@ -62,6 +62,10 @@ def test_rules_have_one_form(text: str, canonical: str | None) -> None:
         ("allow:a.*.test", "no host name"),
         ("allow:*test", "no host name"),
         ("allow:ä.test", "xn--"),
+        ("allow:a.test:0008065535", "no port from 1 to 65535"),
+        ("allow:\u212a.test", "xn--"),  # the sign of Kelvin: in lower case it is the letter k
+        ("allow:a.test=127.0.0.1:1,a.test=127.0.0.1:2", "another for this name and port"),
+        ("allow:a.test,a.test=127.0.0.1", "another for this name and port"),
         ("allow:http://a.test", "no port from 1"),
         ("allow:[::1]:80", "no host name"),
         (f"allow:{'a' * 64}.test", "no host name"),
@@ -94,6 +98,9 @@ def test_rules_of_a_file(tmp_path: Path) -> None:
     assert spec.network == "allow:index.test:443,*.git.test:22,a.test:80"
     path.write_text("a.test,b.test\n")
     with pytest.raises(UsageError, match="a line of a file holds one rule"):
+        parse_rules(f"allow:@{path}")
+    path.write_text("#" + "x" * (MAX_FILE_BYTES - 8) + "\na.test\n")
+    with pytest.raises(UsageError, match="longer than 1 MiB"):
         parse_rules(f"allow:@{path}")
 
 
@@ -327,6 +334,7 @@ def request(*lines: bytes, body: bytes = b"") -> bytes:
         HEAD,
         HEAD * 3,
         request(b"GET / HTTP/1.0"),
+        request(b"GET / HTTP/1.1", b"Content-Length: 0") + HEAD,
         request(b"GET / HTTP/1.1", b"host:A.test:80 ", b"Accept: */*"),
         request(b"GET http://a.test/x?y=http://b.test/ HTTP/1.1", b"Host: a.test."),
         request(b"OPTIONS * HTTP/1.1", b"Host: a.test"),
@@ -401,6 +409,12 @@ def test_requests_for_another_host_are_named(data: bytes) -> None:
         request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"1\nx\r\n" * 300),
         request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"0\r\nGET / HTTP/1.1\r\n"),
         b"GET /" + b"a" * (1 << 17),
+        *(
+            request(method + b" / HTTP/1.1", b"Host: a.test", field)
+            for method in (b"GET", b"HEAD", b"OPTIONS", b"TRACE")
+            for field in (b"Content-Length: 37", b"Transfer-Encoding: chunked")
+        ),
+        request(b"POST / HTTP/1.0", b"Host: a.test", b"Transfer-Encoding: chunked"),
     ],
 )
 def test_what_servers_could_read_in_different_ways_is_malformed(data: bytes) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -147,7 +148,11 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 
 def run(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
-    """Run a coroutine on the loop, from another thread, and return its result."""
+    """Run a coroutine on the loop, from another thread, and return its result. Does nothing while
+    the interpreter ends, because the thread of the loop is gone then."""
+    if sys.is_finalizing():
+        work.close()
+        return None
     return asyncio.run_coroutine_threadsafe(work, loop).result()
 
 

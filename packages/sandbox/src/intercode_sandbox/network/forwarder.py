@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from ipaddress import IPv4Address, ip_address
+from itertools import count
 
 from intercode_sandbox.api.forwarding import CHUNK, copy, event_loop, run
 from intercode_sandbox.network import dns, http_requests
@@ -43,6 +44,7 @@ _MAX_ADDRESSES = 4  # of one name that are tried
 _CONNECT_SECONDS = 10.0
 _MAX_READS = 64  # that the first message of a TLS client may take
 _BURST, _PAUSE = 32, 0.02  # queries or connections at a time, and seconds until the next
+_BUFFER = 1 << 17  # bytes in the kernel that a sandbox can fill: they are not its memory
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
 _RESOLVERS = 8  # threads
 
@@ -54,7 +56,10 @@ class _RefusedError(Exception):
 class _Record:
     """A connection, as far as it has come."""
 
+    _numbers = count()
+
     def __init__(self, host: str, port: int, refused: str = "") -> None:
+        self.number = next(self._numbers)
         self.value = Connection(host, port, refused=refused, is_open=not refused)
 
     def set(self, **values: object) -> None:
@@ -85,6 +90,9 @@ class Forwarder:
         self._rules, self._owner = rules, os.getpid()
         self.resolve: Resolve = resolve_name
         self._dns, *self._listeners = gateway
+        for listener in self._listeners:  # what they accept inherits this
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                listener.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
         self._names: dict[IPv4Address, str] = {}
         self._addresses: dict[str, IPv4Address] = {}
         for rule in rules.names:
@@ -92,7 +100,7 @@ class Forwarder:
                 self._address_for(rule.pattern)
         self._most_names = len(self._names) + MAX_NAMES
         self._records: list[_Record] = []
-        self._unknown_names: set[str] = set()  # names that no rule allows
+        self._unknown_names: dict[str, _Record] = {}  # names that no rule allows
         self._count, self._bytes = 0, 0
         self._tasks: dict[asyncio.Task[None], _Record] = {}
         self._resolving = asyncio.Semaphore(_RESOLVERS // 2)
@@ -101,8 +109,10 @@ class Forwarder:
         run(self._start(), self._loop)
 
     def connections(self) -> list[Connection]:
-        """Return the last 1000 connections, the earliest first."""
-        return [record.value for record in list(self._records)]
+        """Return the last 1000 connections, and the first 1000 names that the rules do not name, in
+        the order of time."""
+        found = [*self._records, *self._unknown_names.values()]
+        return [record.value for record in sorted(found, key=lambda record: record.number)]
 
     def close(self) -> None:
         """End all connections. May be called again. Does nothing in a forked child."""
@@ -173,8 +183,7 @@ class Forwarder:
             return self._addresses[name]
         if not self._rules.knows(name):
             if len(self._unknown_names) < _MAX_RECORDS and name not in self._unknown_names:
-                self._unknown_names.add(name)
-                self._record(_Record(name, 0, "the rules do not name it"))
+                self._unknown_names[name] = _Record(name, 0, "the rules do not name it")
             return None
         return self._address_for(name) if len(self._names) < self._most_names else None
 
@@ -231,6 +240,8 @@ class Forwarder:
         except OSError as e:
             if outside is None:  # otherwise one side has broken the connection
                 reason = e.strerror or str(e) or "no answer"
+        except Exception as e:
+            reason = f"it could not be forwarded: {e!r}"
         finally:
             if outside is not None:
                 outside.close()
@@ -247,6 +258,7 @@ class Forwarder:
             family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
             outside = socket.socket(family, socket.SOCK_STREAM)
             give_up_after_fork(outside, socket.socket.close)
+            outside.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
             outside.setblocking(False)
             try:
                 async with asyncio.timeout(_CONNECT_SECONDS):

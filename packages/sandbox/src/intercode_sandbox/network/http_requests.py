@@ -10,7 +10,8 @@ from intercode_sandbox.network.client_hello import MalformedError
 PORT = 80
 _MAX_HEAD, _MAX_LINE = 1 << 16, 1 << 12
 _END = b"\r\n"
-_REQUEST = re.compile(rb"(?!CONNECT )[A-Z]{1,20} ([!-~]+) HTTP/1\.[01]\Z")
+_REQUEST = re.compile(rb"(?!CONNECT )([A-Z]{1,20}) ([!-~]+) HTTP/1\.([01])\Z")
+_WITHOUT_BODY = (b"GET", b"HEAD", b"OPTIONS", b"TRACE")  # some servers take one for a request
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([ -~\t\x80-\xff]*?)[ \t]*\Z")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[ -~\t]*)?\Z")
 _LENGTH = re.compile(rb"[0-9]{1,15}\Z")
@@ -75,7 +76,7 @@ class RequestFilter:
         hosts = found.get(b"host", [])
         if len(hosts) > 1 or b"upgrade" in found:
             raise MalformedError
-        target = request[1]
+        method, target, version = request.groups()
         if not target.startswith(b"/") and target != b"*":
             scheme, slashes, rest = target.partition(b"://")
             if scheme.lower() != b"http" or not slashes:
@@ -83,7 +84,12 @@ class RequestFilter:
             hosts = [*hosts, re.split(rb"[/?#]", rest, maxsplit=1)[0]]
         for host in hosts:
             self._check_host(host)
-        self._start_body(found.get(b"content-length", []), found.get(b"transfer-encoding", []))
+        encodings = found.get(b"transfer-encoding", [])
+        self._start_body(found.get(b"content-length", []), encodings)
+        if encodings and version == b"0":
+            raise MalformedError
+        if (self._left or self._line) and method in _WITHOUT_BODY:
+            raise MalformedError
 
     def _check_host(self, host: bytes) -> None:
         name, _, port = host.decode("latin-1").lower().partition(":")

@@ -123,7 +123,7 @@ def parse_rules(text: str) -> NetworkRules:
     >>> str(parse_rules("allow:Index.example:80=127.0.0.1:8080, bytes=1g").names[0])
     'index.example:80=127.0.0.1:8080'
     """
-    names: dict[HostRule, None] = {}
+    names: dict[tuple[str, int], HostRule] = {}
     ranges: dict[tuple[IPv4Network, int], None] = {}
     bounds: dict[str, int] = {}
     entries = list(_read_entries(text.removeprefix(PREFIX)))
@@ -138,8 +138,10 @@ def parse_rules(text: str) -> NetworkRules:
                 raise _entry_error(entry, "only a name stands for another address")
             ranges[_read_range(entry), _read_port(entry, host.partition(":")[2])] = None
         else:
-            names[_read_name(entry, host, value, bool(equals))] = None
-    rules = NetworkRules(tuple(names), tuple(ranges), **bounds)
+            rule = _read_name(entry, host, value, bool(equals))
+            if (other := names.setdefault((rule.pattern, rule.port), rule)) != rule:
+                raise _entry_error(entry, f"there is another for this name and port, '{other}'")
+    rules = NetworkRules(tuple(names.values()), tuple(ranges), **bounds)
     if not rules.ports:
         raise UsageError(f"the network {text!r} allows nothing: use 'none', or name a host")
     if len(rules.ports) > MAX_PORTS:
@@ -150,20 +152,29 @@ def parse_rules(text: str) -> NetworkRules:
 def _read_entries(text: str) -> Iterator[str]:
     for part in text.split(","):
         if not part.strip().startswith("@"):
-            if entry := part.strip().lower():
+            if entry := _lower(part.strip()):
                 yield entry
             continue
         path = Path(part.strip()[1:]).expanduser()
         try:
             with path.open("rb") as file:
-                lines = file.read(MAX_FILE_BYTES + 1).decode().splitlines()
+                data = file.read(MAX_FILE_BYTES + 1)
+            if len(data) > MAX_FILE_BYTES:
+                raise ValueError(f"it is longer than {format_size(MAX_FILE_BYTES)}")
+            lines = data.decode().splitlines()
         except (OSError, ValueError) as e:
             raise UsageError(f"the file of rules {str(path)!r} cannot be read: {e}") from e
         for line in lines:
-            if entry := line.partition("#")[0].strip().lower():
+            if entry := _lower(line.partition("#")[0].strip()):
                 if entry.startswith("@") or "," in entry:
                     raise _entry_error(entry, "a line of a file holds one rule")
                 yield entry
+
+
+def _lower(text: str) -> str:
+    """Return a text in lower case, unless it has characters that no rule has: some of them become
+    letters of ASCII."""
+    return text.lower() if text.isascii() else text
 
 
 def _read_name(entry: str, host: str, value: str, has_target: bool) -> HostRule:
@@ -210,7 +221,7 @@ def _read_range(entry: str) -> IPv4Network:
 def _read_port(entry: str, text: str) -> int:
     if not text:
         return DEFAULT_PORT
-    if text.isascii() and text.isdigit() and 0 < int(text[:6]) < 1 << 16:
+    if text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 1 << 16:
         return int(text)
     raise _entry_error(entry, f"{text!r} is no port from 1 to 65535")
 

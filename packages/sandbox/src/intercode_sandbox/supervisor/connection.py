@@ -175,12 +175,17 @@ class SupervisorConnection:
 
         The kernel limits how many descriptors of a user are being passed at a time, and another
         sandbox can use up this limit. This method retries for some seconds and then raises
-        SandboxError.
+        SandboxError, as it does if this process has no descriptor left.
         """
         deadline = time.monotonic() + _FD_RETRY_SECONDS
         while True:
             try:
-                return self.request(operation, **arguments)[1][0]
+                received = self.request(operation, **arguments)[1]
+                if not received:
+                    raise SandboxError(
+                        "this process can open no more files: close some, or raise `ulimit -n`"
+                    )
+                return received[0]
             except OSError as e:
                 if e.errno != errno.ETOOMANYREFS:
                     raise
