@@ -6,7 +6,9 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pytest
 import intercode
 from intercode.agents import Agent
 from intercode.cli import main
-from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.errors import DataError, InfrastructureError, UnknownNameError, UsageError
 from intercode.core.types import AgentOutput, Step, Trajectory, Usage
 from intercode.evaluation.evaluate.history import RunHistory
 from intercode.models.base import Completion, make_call
@@ -66,32 +68,32 @@ def spent(out: Path) -> Usage:
     return replace(RunHistory(out).earlier_usage, seconds=0.0)
 
 
-def test_a_killed_evaluation_goes_on_with_no_request_sent_twice(
+def test_a_killed_evaluation_goes_on_with_no_saved_answer_requested_twice(
     dataset: str, tmp_path: Path
 ) -> None:
-    """It is killed while it waits for an answer, in the third turn of the second episode."""
+    """It is killed while it waits for an answer, in the fourth turn of the second episode, of which
+    two are saved."""
     running: list[subprocess.Popen[bytes]] = []
-    answered: list[str] = []
+    requests: list[str] = []
 
     def answer(messages: Messages) -> str:
-        if running and played(messages) == 2 and "task 1" in str(messages):
+        requests.append(json.dumps(messages))
+        if running and played(messages) == 3 and "task 1" in str(messages):
             running.pop().send_signal(signal.SIGKILL)
-        else:
-            answered.append(json.dumps(messages))
         return as_code(played(messages))
 
     def evaluate(out: str) -> list[str]:
         return [
             *("eval", dataset, "--agent", "try-again", "--model", "m", "--base-url", endpoint.url),
             *("--set", "model_options.price.input=1.0", "--set", "model_options.price.output=2.0"),
-            *("--set", "save_every=1", "--parallel", "1", "--seed", "3"),
+            *("--set", "save_every=2", "--parallel", "1", "--seed", "3"),
             *("--out", str(tmp_path / out)),
         ]
 
     with AnsweringEndpoint(answer, usage=(70, 7)) as endpoint:  # type: ignore[arg-type]
         assert main(evaluate("whole")) == 0
-        asked = len(answered)
-        answered.clear()
+        whole_requests = Counter(requests)
+        requests.clear()
         code = "import sys; from intercode.cli import main; sys.exit(main())"
         words = [sys.executable, "-c", code, *evaluate("killed")]
         running.append(subprocess.Popen(words, stdout=-1, stderr=-1))
@@ -103,7 +105,9 @@ def test_a_killed_evaluation_goes_on_with_no_request_sent_twice(
         assert saved.exists(), "it is of another task"
         assert main(evaluate("killed")) == 0
     assert not saved.parent.exists()
-    assert len(answered) == len(set(answered)) == asked
+    again = Counter(requests) - whole_requests
+    assert sorted(played(json.loads(text)) for text in again.elements()) == [2, 3]
+    assert all("task 1" in text for text in again)
     whole, resumed = (intercode.load_run(tmp_path / out) for out in ("whole", "killed"))
     assert list(map(comparable, resumed.episodes)) == list(map(comparable, whole.episodes))
     assert [e.run.get("resumed") for e in resumed.episodes] == [
@@ -112,7 +116,7 @@ def test_a_killed_evaluation_goes_on_with_no_request_sent_twice(
     ]
     assert resumed.episodes[1].steps[2].observation == "42\nc\n/tmp\nother\n"
     assert spent(tmp_path / "killed") == spent(tmp_path / "whole")
-    assert spent(tmp_path / "whole").requests == asked
+    assert spent(tmp_path / "whole").requests == whole_requests.total() == len(requests) - 2
 
 
 def interrupted_at(number: int, model: Callable[[Messages], Any]) -> FunctionModel:
@@ -213,8 +217,10 @@ def test_an_agent_that_acts_in_another_way_is_refused(dataset: str, tmp_path: Pa
 
     with pytest.raises(KeyboardInterrupt):
         evaluate()
-    with pytest.raises(UsageError, match="remove the directory `saved`"):
+    [saved] = (tmp_path / "run" / "saved").iterdir()
+    with pytest.raises(UsageError, match=f"remove {saved} "):
         evaluate()
+    assert saved.exists()
 
 
 @pytest.mark.parametrize(
@@ -270,3 +276,160 @@ def test_an_interpreter_and_the_changes_of_each_turn_go_on(tmp_path: Path) -> No
     assert resumed.steps[2].diffs.keys() == {"/tmp/x"}
     assert comparable(resumed) == comparable(whole)
     assert resumed.run["resumed"] == [{"turn": 3, "omitted": []}]
+
+
+class Saved:
+    """A run that was interrupted after it has saved its episode, and can go on."""
+
+    def __init__(self, dataset: str, out: Path) -> None:
+        self.dataset, self.out = dataset, out
+        self.model = interrupted_at(3, lambda messages: as_code(played(messages)))
+        with pytest.raises(KeyboardInterrupt):
+            self.go_on()
+        [self.file] = (out / "saved").iterdir()
+        self.content = self.file.read_bytes()
+
+    def go_on(self, **settings: Any) -> Trajectory:
+        given = {"model": self.model, "save_every": 1, "seed": 3, "out": self.out, **settings}
+        run = intercode.evaluate(self.dataset, "try-again", limit=1, quiet=True, **given)
+        [episode] = run.episodes
+        return episode
+
+    def write(self, **parts: bytes | None) -> None:
+        """Replace parts of the saved file; None leaves them out."""
+        self.file.write_bytes(self.content)
+        with zipfile.ZipFile(self.file) as archive:
+            old = {
+                name.partition(".")[0]: (name, archive.read(name)) for name in archive.namelist()
+            }
+        with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for key, (name, data) in old.items():
+                if (new := parts.get(key, data)) is not None:
+                    archive.writestr(name, new)
+
+    def read(self, name: str) -> dict[str, Any]:
+        with zipfile.ZipFile(self.file) as archive:
+            row: dict[str, Any] = json.loads(archive.read(name))
+        return row
+
+
+@pytest.fixture
+def saved(dataset: str, tmp_path: Path) -> Saved:
+    return Saved(dataset, tmp_path / "run")
+
+
+def test_answers_that_were_given_again_in_vain_are_counted_once(
+    saved: Saved, tmp_path: Path
+) -> None:
+    """The environment cannot be restored, which shows when the agent has acted again."""
+    snapshot = saved.read("snapshot.json")
+    saved.write(snapshot=json.dumps({**snapshot, "random_state": {}}).encode())
+    for _ in range(2):
+        with pytest.raises(DataError, match=f"{saved.file} .*random_state.* remove {saved.file} "):
+            saved.go_on()
+        assert spent(saved.out).requests == 0
+    saved.file.write_bytes(saved.content)
+    resumed, whole = saved.go_on(), saved.go_on(out=tmp_path / "whole")
+    assert comparable(resumed) == comparable(whole)
+    assert spent(saved.out) == spent(tmp_path / "whole")
+
+
+def damages(saved: Saved) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield ways to damage a saved file."""
+    content, row = saved.content, saved.read("episode.json")
+    middle = len(content) // 2
+    yield (
+        "flipped byte",
+        lambda: saved.file.write_bytes(
+            content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
+        ),
+    )
+    yield "no snapshot.json", lambda: saved.write(snapshot=None)
+    yield "{} in snapshot.json", lambda: saved.write(snapshot=b"{}")
+    yield "omitted is a text", lambda: saved.write(snapshot=b'{"omitted": "x"}')
+    yield "junk files", lambda: saved.write(files=b"junk")
+    yield "truncated", lambda: saved.file.write_bytes(content[:-100])
+    yield "empty", lambda: saved.file.write_bytes(b"")
+    yield "not a zip", lambda: saved.file.write_bytes(b"hello")
+    yield "[]", lambda: saved.write(episode=b"[]")
+    yield "deep", lambda: saved.write(episode=b"[" * 100_000)
+    yield "no identity", lambda: saved.write(episode=json.dumps({**row, "identity": None}).encode())
+    yield (
+        "encrypted",
+        lambda: saved.file.write_bytes(
+            content.replace(b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01")
+        ),
+    )
+    yield "bomb", lambda: claim_size(saved.file, 1 << 40)
+    yield "directory", lambda: (saved.file.unlink(), saved.file.mkdir())
+
+
+def claim_size(file: Path, size: int) -> None:
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.getinfo("files").file_size = size
+        archive.comment = b"the directory of the archive is written again"
+
+
+def test_a_damaged_file_is_named_and_stays(saved: Saved) -> None:
+    for what, damage in damages(saved):
+        saved.file.write_bytes(saved.content)
+        damage()
+        with pytest.raises(DataError) as refused:
+            saved.go_on()
+        assert f"remove {saved.file} to play" in str(refused.value), what
+        assert saved.file.exists(), what
+        assert spent(saved.out).requests == 0, what
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("task", "x"), ("epoch", 1), ("episode_seed", 4), ("agent", "react")]
+)
+def test_a_file_of_another_episode_is_refused(saved: Saved, name: str, other: Any) -> None:
+    row = saved.read("episode.json")
+    assert row["identity"][name] != other
+    row["identity"][name] = other
+    saved.write(episode=json.dumps(row).encode())
+    with pytest.raises(DataError, match=f"{saved.file} .*{name} is {other!r}"):
+        saved.go_on()
+    assert saved.file.exists()
+
+
+def test_a_file_that_cannot_be_written_costs_no_episode(
+    dataset: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "saved").write_text("no directory")
+    run = intercode.evaluate(
+        dataset, "try-again", model=lambda m: as_code(played(m)), save_every=1, out=out
+    )
+    assert [episode.end for episode in run.episodes] == ["submitted"] * 2
+    assert capfd.readouterr().err.count("cannot be written") == 1
+
+
+def test_an_attempt_that_the_infrastructure_ended_is_not_gone_on_with(
+    dataset: str, tmp_path: Path
+) -> None:
+    """The second attempt is interrupted before it is saved."""
+    answers = 0
+
+    def model(messages: Messages) -> Completion:
+        nonlocal answers
+        answers += 1
+        if answers == 3:
+            raise InfrastructureError("the machine is lost")
+        if answers == 4:
+            raise KeyboardInterrupt
+        return Completion(as_code(played(messages)), USAGE)
+
+    def evaluate() -> intercode.Run:
+        return intercode.evaluate(
+            dataset, "try-again", model=model, limit=1, quiet=True, save_every=1, out=tmp_path / "r"
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate()
+    assert spent(tmp_path / "r").requests == 2
+    [episode] = evaluate().episodes
+    assert "resumed" not in episode.run and episode.end == "submitted"
+    assert spent(tmp_path / "r").requests == 2 + len(ACTIONS)

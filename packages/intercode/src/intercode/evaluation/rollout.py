@@ -171,7 +171,7 @@ def play(
     feedback, restarts_before = None, 0
     if saver is not None and saver.saved is not None:
         record = saver.saved.record
-        feedback = _act_again(agent, record)
+        feedback = _act_again(agent, record, saver.way_out)
         saver.restore(env)
         more["started"] = record.started
         run["resumed"] = [*record.run.get("resumed", ()), saver.saved.mark]
@@ -213,7 +213,7 @@ def play(
     return episode.replace(restarts=tuple(begins[1:]), run={**episode.run, **run}, **more)
 
 
-def _act_again(agent: Agent, record: Trajectory) -> Step | None:
+def _act_again(agent: Agent, record: Trajectory, way_out: str) -> Step | None:
     """Tell a started agent of the turns of a record. Return the feedback on the last one. Raises
     UsageError if the agent acts in another way."""
     feedback: Step | None = None
@@ -227,8 +227,7 @@ def _act_again(agent: Agent, record: Trajectory) -> Step | None:
             raise UsageError(
                 f"the agent did {expected.action!r:.80} in turn {number + 1} of {record.task}, and "
                 f"{output and output.action!r:.80} when it was told the same again, so that this "
-                "episode cannot go on where it was saved: leave out save_every, and remove the "
-                "directory `saved` of the run"
+                f"episode cannot go on where it was saved: leave out save_every, and {way_out}"
             )
         feedback = step.feedback(step.action_score if agent.wants_score else None)
     return feedback

@@ -52,7 +52,7 @@ class RunBudget:
     def start_episode(
         self,
         model: Model | None,
-        epoch: int = 0,
+        sample: Sample | None = None,
         tracker: EpisodeTracker | None = None,
         saved: SavedEpisode | None = None,
     ) -> EpisodeBudget:
@@ -60,25 +60,32 @@ class RunBudget:
 
         ``tracker`` is told of its requests. ``saved``: what the attempt goes on from.
         """
-        return EpisodeBudget(self, model, epoch, tracker or EpisodeTracker(), saved)
+        return EpisodeBudget(
+            self, model, sample or Sample(0, 0), tracker or EpisodeTracker(), saved
+        )
 
     @property
     def final_usage(self) -> Usage:
         """The usage without that of saved parts, which counts in the process that goes on with
         them."""
-        return self.usage + negative(sum(self.saved.values(), Usage()))
+        with self._lock:
+            return self.usage + negative(sum(self.saved.values(), Usage()))
 
     @property
     def is_unanswered(self) -> bool:
         """Whether no endpoint has answered this process yet. Cached answers do not count."""
         return not self._answered_here
 
-    def add(self, answer: Completion, again: bool = False) -> None:
-        """Add the usage of an answer to that of the run. ``again``: an earlier process got it."""
+    def add(self, answer: Completion, saved_of: Sample | None = None) -> None:
+        """Add the usage of an answer to that of the run. ``saved_of``: the episode in progress of
+        which an earlier process got it and saved it."""
         with self._lock:
             self.usage += answer.usage
             self._answered = True
-            self._answered_here = self._answered_here or not (answer.cached or again)
+            if saved_of is not None:
+                self.saved[saved_of] = self.saved.get(saved_of, Usage()) + answer.usage
+            elif not answer.cached:
+                self._answered_here = True
 
     def note_saved(self, sample: Sample, usage: Usage) -> None:
         """Take note of the usage of the saved part of an episode in progress."""
@@ -119,10 +126,10 @@ def check_limits(config: EvalConfig, model: Model) -> None:
 
 
 class EpisodeBudget:
-    """The budget of one attempt at an episode.
+    """The budget of one attempt at the episode ``sample``.
 
     ``model`` wraps the model of the run: it enforces the limits, and returns the answers of the
-    sample that belongs to ``epoch``, the ``answers`` so far. It is None if the agent uses no model.
+    sample's epoch, the ``answers`` so far. It is None if the agent uses no model.
     Answers that were ``saved`` are given again without a request.
     """
 
@@ -130,11 +137,11 @@ class EpisodeBudget:
         self,
         run: RunBudget,
         model: Model | None,
-        epoch: int,
+        sample: Sample,
         tracker: EpisodeTracker,
         saved: SavedEpisode | None = None,
     ) -> None:
-        self._run, self.usage = run, Usage()
+        self._run, self._sample, self.usage = run, sample, Usage()
         self.answers: list[Completion] = []
         self._given = () if saved is None else saved.answers
         seconds = 0.0 if saved is None else saved.record.seconds or 0.0
@@ -149,7 +156,7 @@ class EpisodeBudget:
         )
         self.model: Model | None = None
         if model is not None:
-            sampled = model.for_sample(epoch) if epoch else model
+            sampled = model.for_sample(sample.epoch) if sample.epoch else model
             budgets = self._budget, run.budget
             self.model = MeteredModel(
                 sampled, budgets, run.check, self._add, run.report_error, tracker, self._given
@@ -170,7 +177,7 @@ class EpisodeBudget:
         again = len(self.answers) < len(self._given)
         self.answers.append(answer)
         self.usage += answer.usage
-        self._run.add(answer, again)
+        self._run.add(answer, self._sample if again else None)
 
 
 class MeteredModel(LimitedModel):

@@ -36,8 +36,9 @@ class EpisodeRunner:
 
     ``pause`` waits for a number of seconds and returns whether the run is over. ``broken_tasks``,
     which the runners of a run share, has the error of each task whose gold or image failed, by the
-    position of the task: it is not played again. An agent that uses a model is made for each
-    episode, with the limits of the episode. Any other agent plays all.
+    position of the task: it is not played again. ``on_unsaved`` is called with why an episode in
+    progress could not be saved. An agent that uses a model is made for each episode, with the
+    limits of the episode. Any other agent plays all.
     """
 
     def __init__(
@@ -48,10 +49,11 @@ class EpisodeRunner:
         make_env: Callable[[], BranchingEnvironment],
         envs: EnvironmentPool[BranchingEnvironment],
         broken_tasks: dict[int, GoldError | TaskError] | None = None,
+        on_unsaved: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.plan, self._make_env, self._envs = plan, make_env, envs
         self._budget = budget
-        self._pause = pause
+        self._pause, self._on_unsaved = pause, on_unsaved
         self._broken_tasks = {} if broken_tasks is None else broken_tasks
         self._agents: dict[int, Agent] = {}
 
@@ -74,7 +76,7 @@ class EpisodeRunner:
         saver = self.plan.open_saver(sample)
         for attempt, wait in enumerate((*RETRY_DELAYS, None), 1):
             saved = None if saver is None else saver.saved
-            budget = self._budget.start_episode(model, sample.epoch, tracker, saved)
+            budget = self._budget.start_episode(model, sample, tracker, saved)
             try:
                 trajectory = self._attempt(sample, budget, tracker, saver)
                 more = _lost_usage(lost) | ({"attempts": attempt} if attempt > 1 else {})
@@ -87,14 +89,15 @@ class EpisodeRunner:
                 return self._error_record(sample, e, attempt, lost + budget.usage)
             except (InfrastructureError, OSError) as e:
                 lost += budget.usage
-                if saver is not None:
-                    saver.saved = None  # what follows begins anew
                 if (
                     isinstance(e, ModelUnavailableError)
                     and self._budget.is_unanswered
                     and (e.attempts > 1 or wait is None)  # the endpoint had several chances
                 ):
                     raise _unanswered_error(e, self.plan) from e
+                if saver is not None:  # the next attempt begins anew, in any process
+                    saver.discard()
+                    self._budget.note_saved(sample, Usage())
                 if wait is None:
                     return self._error_record(sample, e, attempt, lost)
                 if self._pause(wait):
@@ -119,6 +122,7 @@ class EpisodeRunner:
         if saver is not None:
             saver.answers = budget.answers
             saver.on_save = lambda: self._budget.note_saved(sample, budget.usage)
+            saver.on_failure = self._on_unsaved
         try:
             with self._envs.borrow(self._make_env) as env:
                 trajectory = rollout(

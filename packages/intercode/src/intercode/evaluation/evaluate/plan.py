@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +25,7 @@ from intercode.agents.baselines import Restart
 from intercode.core import logs, trajectories
 from intercode.core.config import SETTING_NAMES, EvalConfig
 from intercode.core.errors import ConfigError, UnknownNameError, UsageError
-from intercode.core.types import ActionError, Dataset, Trajectory
+from intercode.core.types import ActionError, Dataset, Trajectory, to_jsonable
 from intercode.datasets import salt
 from intercode.datasets.endless import require_fixed
 from intercode.datasets.load_cache import environment_for_options
@@ -37,7 +38,7 @@ from intercode.evaluation.evaluate.run_directory import (
     run_name,
     unused_directory,
 )
-from intercode.evaluation.evaluate.run_metadata import episode_metadata, run_metadata
+from intercode.evaluation.evaluate.run_metadata import RUN_IDENTITY, episode_metadata, run_metadata
 from intercode.evaluation.evaluate.run_state import EpisodeKey, RunState, Sample, read_run_state
 from intercode.evaluation.evaluate.task_selection import select_tasks
 from intercode.evaluation.programs.episode import require_one_instruction
@@ -135,7 +136,12 @@ class Plan:
         """Return what saves an episode and has what was saved of it; None if it is not saved."""
         path = self._saved_file(self.episode_key(sample))
         every = self.config.env_options.get("save_every")
-        return EpisodeSaver(path, every) if every or path.exists() else None
+        if not every and not path.exists():
+            return None
+        settings = {key: self.metadata[key] for key in RUN_IDENTITY if key in self.metadata}
+        key, seed = self.episode_key(sample), self.episode_seed(sample)
+        own = {"task": key.task, "epoch": key.epoch, "episode_seed": seed}
+        return EpisodeSaver(path, every, json.loads(json.dumps(to_jsonable(settings | own))))
 
     def remove_saved(self, sample: Sample) -> None:
         """Remove what was saved of an episode."""

@@ -281,7 +281,7 @@ def _collect(
     allowed = max_failed_episodes(plan.config.fail_on_error, progress.total)
     for event in workers:
         if isinstance(event, str):
-            report.note(f"first error of the endpoint: {event}")
+            report.note(event)
         elif isinstance(event, Sample):
             progress.start(plan.episode_key(event))
         elif event is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +22,8 @@ EVENT_TIMEOUT = 0.5
 """Seconds after which iterating yields None if nothing has happened."""
 
 Event = Sample | Trajectory | str | None
-"""What happens in a run: an episode begins; an episode has ended and is written; the first error of
-an endpoint, as soon as it occurs; or nothing for a while."""
+"""What happens in a run: an episode begins; an episode has ended and is written; a note, as soon as
+there is a reason for it; or nothing for a while."""
 
 _Report = Sample | Trajectory | str | BaseException | None
 """What a thread reports: an event, an error that stops the run, or None when it ends."""
@@ -52,7 +53,8 @@ class Workers:
         self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
         self._events: queue.SimpleQueue[_Report] = queue.SimpleQueue()
         self._broken_tasks: dict[int, GoldError | TaskError] = {}
-        budget.on_error = self._events.put
+        self._unsaved = itertools.count()
+        budget.on_error = lambda text: self._events.put(f"first error of the endpoint: {text}")
         for sample in pending:
             self._samples.put(sample)
         self._count = min(plan.config.parallel, len(pending))
@@ -99,6 +101,10 @@ class Workers:
             tracker.end(trajectory)
             return trajectory
 
+    def _note_unsaved(self, text: str) -> None:
+        if next(self._unsaved) == 0:  # the same is likely to concern all episodes
+            self._events.put(text)
+
     def _work(self) -> None:
         runner = EpisodeRunner(
             self._plan,
@@ -107,6 +113,7 @@ class Workers:
             self._make_env,
             self._envs,
             self._broken_tasks,
+            self._note_unsaved,
         )
         try:
             while not (self._stopped.is_set() or self._draining.is_set()):
