@@ -24,7 +24,7 @@ async def _request() -> None:
     ("module", "lock", "use"),
     [
         (python_syntax, "_parse_lock", lambda: python_syntax.parse_python("1")),
-        (forwarding, "_lock", forwarding._event_loop),
+        (forwarding, "_lock", forwarding.event_loop),
         (request_threads, "_lock", lambda: asyncio.run(_request())),
         (factory, "_clean_up_lock", factory._clean_up_once),
         (engine, "_shared_servers_lock", engine._close_all),
