@@ -326,8 +326,9 @@ class Forwarder:
             if not writer.is_closing():
                 with suppress(OSError):
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            writer.transport.abort()
-            outer_writer.transport.abort()
+            for one in (writer, outer_writer):
+                with suppress(AttributeError):  # asyncio raises it for some that have ended
+                    one.transport.abort()
 
     def _count_bytes(self, count: int) -> None:
         self._bytes += count
