@@ -13,9 +13,9 @@ from intercode_sandbox import Sandbox, SandboxSpec, open_sandbox, resolve_image
 from intercode_sandbox.errors import SandboxUnavailableError, UsageError
 from intercode_sandbox.network.addresses import is_of_this_machine, is_public
 from intercode_sandbox.network.client_hello import (
-    IncompleteError,
+    HandshakeFilter,
     MalformedError,
-    requested_name,
+    OtherNameError,
 )
 from intercode_sandbox.network.dns import answer_query
 from intercode_sandbox.network.http_requests import OtherHostError, RequestFilter
@@ -266,21 +266,54 @@ def records(message: bytes, size: int) -> bytes:
     return b"".join(b"\x16\3\1" + struct.pack("!H", len(part)) + part for part in parts)
 
 
-def test_the_name_in_a_handshake() -> None:
-    assert requested_name(hello("a.test")) == "a.test"
-    assert requested_name(hello(None)) == ""
-    assert requested_name(hello("a.test") + b"more") == "a.test"
-    assert requested_name(records(hello("a.test")[5:], 7)) == "a.test"
-    assert requested_name(b"GET / HTTP/1.1\r\n") is None
-    assert requested_name(b"SSH-2.0-x\r\n") is None
-    assert requested_name(b"\x80\x2e\1\3\1") == ""  # as SSL 2 begins
+CHANGE, DATA = b"\x14\3\3\0\1\1", b"\x17\3\3\0\1x"
 
 
-def test_a_handshake_may_come_in_pieces() -> None:
-    whole = hello("a.test")
-    for end in range(len(whole)):
-        with pytest.raises(IncompleteError):
-            requested_name(whole[:end])
+@pytest.mark.parametrize(
+    "data",
+    [
+        hello("A.test") + DATA + b"more",
+        hello("a.test") + CHANGE + hello("a.test") + DATA + b"more",  # a HelloRetryRequest
+        hello("a.test") + CHANGE + records(b"\x09" * 40, 40) + b"more",  # encrypted, of TLS 1.2
+        records(hello("a.test")[5:], 200),
+        b"GET / HTTP/1.1\r\n",
+        b"SSH-2.0-x\r\n",
+        b"\xff\xfd\x01",  # telnet
+        b"\x16\1\0\1" + bytes(40),
+    ],
+)
+def test_a_handshake_for_the_name_passes(data: bytes) -> None:
+    for size in (len(data), 7, 1):
+        handshake = HandshakeFilter("a.test")
+        parts = [data[at : at + size] for at in range(0, len(data), size)]
+        assert b"".join(map(handshake.feed, parts)) == data
+        assert not handshake.is_incomplete
+
+
+@pytest.mark.parametrize(
+    ("data", "asked"),
+    [
+        (hello("b.test"), "b.test"),
+        (hello(None), ""),
+        (b"\x80\x2e\1\3\1", ""),  # as SSL 2 begins
+        (hello("a.test") + CHANGE + hello("b.test"), "b.test"),
+        (hello("a.test") + hello("b.test"), "b.test"),
+        (hello("a.test") + b"\x15\3\3\0\2\1\x5a" + records(hello("b.test")[5:], 200), "b.test"),
+    ],
+)
+def test_a_handshake_for_another_name_is_named(data: bytes, asked: str) -> None:
+    for size in (len(data), 7, 1):
+        handshake = HandshakeFilter("a.test")
+        with pytest.raises(OtherNameError) as raised:
+            for at in range(0, len(data), size):
+                handshake.feed(data[at : at + size])
+        assert str(raised.value) == asked
+
+
+def test_a_handshake_that_is_cut_is_incomplete() -> None:
+    handshake = HandshakeFilter("a.test")
+    assert handshake.feed(hello("a.test")[:-1]) == b""
+    assert handshake.is_incomplete
 
 
 def test_a_handshake_of_which_servers_could_make_different_things_is_malformed() -> None:
@@ -296,6 +329,13 @@ def test_a_handshake_of_which_servers_could_make_different_things_is_malformed()
     twice = twice[:at] + struct.pack("!H", length) + twice[at + 2 :]
     twice = twice[:1] + (len(twice) - 4).to_bytes(3) + twice[4:]
     wrong = [
+        *(bytes([kind]) + b"\3\1\0\2\1\x5a" + whole for kind in (20, 21, 23)),
+        records(b"", 1) + b"\x16\3\1\0\0" + whole,  # an empty record
+        records(whole[5:], 9),  # too many of them
+        *(
+            whole.replace(b"\0\x17\0\0", struct.pack("!HH", kind, 0))
+            for kind in (42, 0xFE0D)  # early data, and an encrypted message
+        ),
         records(twice, 1 << 12),
         b"\x16\3\1\0\4\2\0\0\0",  # not the first message of a client
         b"\x16\3\1\0\1\1\x17\3\3\0\1x",  # another record in between
@@ -306,7 +346,7 @@ def test_a_handshake_of_which_servers_could_make_different_things_is_malformed()
     ]
     for data in wrong:
         with pytest.raises(MalformedError):
-            requested_name(data)
+            HandshakeFilter("a.test").feed(data)
 
 
 def test_the_command_refuses_a_wrong_rule(capsys: pytest.CaptureFixture[str]) -> None:
@@ -420,3 +460,14 @@ def test_requests_for_another_host_are_named(data: bytes) -> None:
 def test_what_servers_could_read_in_different_ways_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedError):
         RequestFilter("a.test").feed(data)
+
+
+def test_much_work_is_done_in_turns() -> None:
+    data = request(b"PUT / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"1\r\nx\r\n" * 1000)
+    requests = RequestFilter("a.test")
+    passed = [requests.feed(data)]
+    while requests.is_behind:
+        passed.append(requests.feed(b""))
+    assert len(passed) > 10 and b"".join(passed) == data
+    with pytest.raises(MalformedError):
+        requests.feed(b"0\r\n\r\n" + request(b"GET / HTTP/1.1", *(b"X: y",) * 300))

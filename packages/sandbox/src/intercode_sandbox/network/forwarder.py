@@ -11,8 +11,8 @@ import asyncio
 import os
 import socket
 import struct
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from ipaddress import IPv4Address, ip_address
@@ -22,10 +22,9 @@ from intercode_sandbox.api.forwarding import CHUNK, copy, event_loop, run
 from intercode_sandbox.network import dns, http_requests
 from intercode_sandbox.network.addresses import IPAddress
 from intercode_sandbox.network.client_hello import (
-    MAX_HELLO,
-    IncompleteError,
+    HandshakeFilter,
     MalformedError,
-    requested_name,
+    OtherNameError,
 )
 from intercode_sandbox.network.rules import NAMES, NetworkRules
 from intercode_sandbox.platforms.forks import give_up_after_fork
@@ -42,11 +41,10 @@ MAX_NAMES = 4096
 _MAX_RECORDS = 1000  # the last ones are kept
 _MAX_ADDRESSES = 4  # of one name that are tried
 _CONNECT_SECONDS = 10.0
-_MAX_READS = 64  # that the first message of a TLS client may take
 _BURST, _PAUSE = 32, 0.02  # queries or connections at a time, and seconds until the next
 _BUFFER = 1 << 17  # bytes in the kernel that a sandbox can fill: they are not its memory
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
-_RESOLVERS = 8  # threads
+_LOOK_UPS, _LOOK_UP_SECONDS = 2, 8.0  # of one sandbox at a time, and the limit of one
 
 
 class _RefusedError(Exception):
@@ -72,16 +70,6 @@ def resolve_name(name: str, port: int) -> list[str]:
     return [str(address[0]) for *_, address in found]
 
 
-_resolvers: dict[int, ThreadPoolExecutor] = {}  # by process: a forked child has no such threads
-
-
-def _resolver_threads() -> ThreadPoolExecutor:
-    pid = os.getpid()
-    if pid not in _resolvers:
-        _resolvers[pid] = ThreadPoolExecutor(_RESOLVERS, "intercode-resolve")
-    return _resolvers[pid]
-
-
 class Forwarder:
     """The way out of one sandbox. ``gateway``: its sockets, that of DNS first. The forwarder closes
     them."""
@@ -103,7 +91,7 @@ class Forwarder:
         self._unknown_names: dict[str, _Record] = {}  # names that no rule allows
         self._count, self._bytes = 0, 0
         self._tasks: dict[asyncio.Task[None], _Record] = {}
-        self._resolving = asyncio.Semaphore(_RESOLVERS // 2)
+        self._resolving = asyncio.Semaphore(_LOOK_UPS)
         self._is_closed = False
         self._loop = event_loop()
         run(self._start(), self._loop)
@@ -283,10 +271,8 @@ class Forwarder:
             raise _RefusedError(f"the rules do not allow its port {wanted.port}")
         if rule.target is not None:
             return [rule.target]
-        async with self._resolving:
-            found = await self._loop.run_in_executor(
-                _resolver_threads(), self.resolve, name, wanted.port
-            )
+        async with asyncio.timeout(_LOOK_UP_SECONDS):
+            found = await self._resolve_outside(name, wanted.port)
         addresses = [ip_address(text) for text in dict.fromkeys(found)]
         allowed = [one for one in addresses if self._rules.allows_address(one, wanted.port)]
         if addresses and not allowed:
@@ -294,6 +280,37 @@ class Forwarder:
                 f"its address {addresses[0]} is not public, and the rules do not name it"
             )
         return [(address, wanted.port) for address in allowed]
+
+    async def _resolve_outside(self, name: str, port: int) -> Sequence[str]:
+        """Resolve a name in a thread that nobody waits for at the end of the process. Its place is
+        free when the thread ends, not when the time is over."""
+        await self._resolving.acquire()
+        answer: asyncio.Future[Sequence[str]] = self._loop.create_future()
+
+        def end(found: Sequence[str], error: Exception | None) -> None:
+            self._resolving.release()
+            if answer.done():
+                return
+            if error is None:
+                answer.set_result(found)
+            else:
+                answer.set_exception(error)
+
+        def work() -> None:
+            found: Sequence[str] = ()
+            error: Exception | None = None
+            try:
+                found = self.resolve(name, port)
+            except Exception as e:
+                error = e
+            self._loop.call_soon_threadsafe(end, found, error)
+
+        try:
+            threading.Thread(target=work, name="intercode-resolve", daemon=True).start()
+        except BaseException:
+            self._resolving.release()
+            raise
+        return await answer
 
     async def _exchange(
         self, client: socket.socket, outside: socket.socket, record: _Record, name: str
@@ -350,11 +367,10 @@ async def _send(
     if name and wanted.port == http_requests.PORT:
         await _send_requests(reader, writer, name, count)
         return
-    if name and (head := await _read_head(reader, name)):
-        count(len(head))
-        writer.write(head)
-        await writer.drain()
-    await copy(reader, writer, count)
+    if name:
+        await _send_checked(reader, writer, name, count)
+    else:
+        await copy(reader, writer, count)
 
 
 async def _send_requests(
@@ -365,38 +381,43 @@ async def _send_requests(
 ) -> None:
     requests = http_requests.RequestFilter(name)
     while data := await reader.read(CHUNK):
-        try:
-            passed = requests.feed(data)
-        except http_requests.OtherHostError as e:
-            raise _RefusedError(f"HTTP asks for {str(e)!r}, another host") from None
-        except MalformedError:
-            raise _RefusedError("this is no plain request of HTTP/1") from None
-        count(len(passed))
-        writer.write(passed)
-        await writer.drain()
+        while data or requests.is_behind:
+            try:
+                passed = requests.feed(data)
+            except http_requests.OtherHostError as e:
+                raise _RefusedError(f"HTTP asks for {str(e)!r}, another host") from None
+            except MalformedError:
+                raise _RefusedError("this is no plain request of HTTP/1") from None
+            count(len(passed))
+            writer.write(passed)
+            await writer.drain()
+            data = b""
+            await asyncio.sleep(0)  # others have their turn
     with suppress(OSError):
         writer.write_eof()
 
 
-async def _read_head(reader: asyncio.StreamReader, name: str) -> bytes:
-    """Read the first bytes that a client sends. Raises _RefusedError for TLS with another name."""
-    data = b""
-    for _ in range(_MAX_READS):
-        part = await reader.read(CHUNK)
-        data += part
+async def _send_checked(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    name: str,
+    count: Callable[[int], object],
+) -> None:
+    handshake = HandshakeFilter(name)
+    while data := await reader.read(CHUNK):
         try:
-            asked = requested_name(data)
-        except IncompleteError:
-            if part and len(data) <= MAX_HELLO:
-                continue
-            break
+            passed = handshake.feed(data)
+        except OtherNameError as e:
+            asked = str(e)[:253]
+            raise _RefusedError(
+                f"TLS asks for {asked!r}, another name" if asked else "TLS asks for no name"
+            ) from None
         except MalformedError:
             raise _RefusedError("its TLS handshake is malformed") from None
-        if asked is None or asked.lower().removesuffix(".") == name:
-            return data
-        raise _RefusedError(
-            f"TLS asks for {asked[:253]!r}, another name" if asked else "TLS asks for no name"
-        )
-    if data:
+        count(len(passed))
+        writer.write(passed)
+        await writer.drain()
+    if handshake.is_incomplete:
         raise _RefusedError("its TLS handshake is incomplete")
-    return data
+    with suppress(OSError):
+        writer.write_eof()

@@ -8,7 +8,8 @@ from typing import Literal
 from intercode_sandbox.network.client_hello import MalformedError
 
 PORT = 80
-_MAX_HEAD, _MAX_LINE = 1 << 16, 1 << 12
+_MAX_HEAD, _MAX_LINE, _MAX_FIELDS = 1 << 16, 1 << 12, 200
+_MAX_STEPS = 64  # heads, lines and chunks that are read at a time
 _END = b"\r\n"
 _REQUEST = re.compile(rb"(?!CONNECT )([A-Z]{1,20}) ([!-~]+) HTTP/1\.([01])\Z")
 _WITHOUT_BODY = (b"GET", b"HEAD", b"OPTIONS", b"TRACE")  # some servers take one for a request
@@ -34,13 +35,19 @@ class RequestFilter:
         self._name = name
         self._held = b""  # the start of a head, or of a line of a body in chunks
         self._left = 0  # bytes of a body, or of a chunk
+        self.is_behind = False  # there is more to read of what came: feed nothing
         self._line: Literal["", "size", "end", "trailer"] = ""  # what comes next, in chunks
 
     def feed(self, data: bytes) -> bytes:
         """Return what can be sent on. Raises OtherHostError, or MalformedError for what servers
         could read in different ways."""
-        data, at = self._held + data, 0
+        data, at, steps = self._held + data, 0, 0
+        self.is_behind = False
         while at < len(data):
+            if steps == _MAX_STEPS:
+                self.is_behind = True
+                break
+            steps += 1
             if self._left:
                 count = min(self._left, len(data) - at)
                 self._left -= count
@@ -65,6 +72,8 @@ class RequestFilter:
         return end + 2 * len(_END) - at
 
     def _check_head(self, lines: list[bytes]) -> None:
+        if len(lines) > _MAX_FIELDS:
+            raise MalformedError
         request = _REQUEST.match(lines[0])
         fields = [_FIELD.match(line) for line in lines[1:]]
         if request is None or None in fields:
