@@ -448,6 +448,7 @@ def test_requests_for_another_host_are_named(data: bytes) -> None:
         request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"1\r\nxy\r\n"),
         request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"1\nx\r\n" * 300),
         request(b"POST / HTTP/1.1", b"Transfer-Encoding: chunked", body=b"0\r\nGET / HTTP/1.1\r\n"),
+        b"GET / HTTP/1.1\nHost: b.test\n\n",
         b"GET /" + b"a" * (1 << 17),
         *(
             request(method + b" / HTTP/1.1", b"Host: a.test", field)

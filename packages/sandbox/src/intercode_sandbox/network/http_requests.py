@@ -15,6 +15,7 @@ _REQUEST = re.compile(rb"(?!CONNECT )([A-Z]{1,20}) ([!-~]+) HTTP/1\.([01])\Z")
 _WITHOUT_BODY = (b"GET", b"HEAD", b"OPTIONS", b"TRACE")  # some servers take one for a request
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([ -~\t\x80-\xff]*?)[ \t]*\Z")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[ -~\t]*)?\Z")
+_BARE_FEED = re.compile(rb"(?<!\r)\n")
 _LENGTH = re.compile(rb"[0-9]{1,15}\Z")
 
 
@@ -65,7 +66,8 @@ class RequestFilter:
         """Return the length of the head of a request, 0 if it is incomplete."""
         end = data.find(2 * _END, at)
         if end < 0:
-            if len(data) - at > _MAX_HEAD or not data[at : at + 1].isupper():
+            is_request = data[at : at + 1].isupper() and not _BARE_FEED.search(data, at)
+            if len(data) - at > _MAX_HEAD or not is_request:
                 raise MalformedError
             return 0
         self._check_head(data[at:end].split(_END))
