@@ -447,7 +447,7 @@ def test_another_sandbox_is_out_of_reach() -> None:
         assert b"REACHED" not in process.read(timeout=60)
 
 
-def test_nothing_in_the_sandbox_shows_the_gateway(ruled: RuledSandbox) -> None:
+def test_nothing_in_the_sandbox_shows_the_gateway() -> None:
     code = """
 print(*(len(open(f"/proc/net/{kind}").read().splitlines()) for kind in ("tcp", "udp")))
 seen = set()
@@ -456,10 +456,13 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
     except OSError: pass
 print(len(seen), sorted(os.listdir("/sys/class/net")))
 """
-    assert _run(ruled.sandbox, code) == "1 1\n1 ['eth0', 'lo']\n"
+    with Sandbox("host", network="allow:named.test") as sandbox:
+        sandbox.write("/tmp/tools.py", TOOLS)
+        assert _run(sandbox, code) == "1 1\n1 ['eth0', 'lo']\n"
 
 
 def test_what_was_refused_is_listed(ruled: RuledSandbox) -> None:
+    assert _run(ruled.sandbox, 'attempt(lambda: talk("unnamed.test", 80))').startswith("REFUSED")
     found: list[Connection] = ruled.sandbox.connections()
-    assert any(one.host == "unnamed.test" and one.port == 0 for one in found) or len(found) == 1000
+    assert any(one.host == "unnamed.test" and one.port == 0 for one in found)
     eventually(lambda: not any(one.is_open for one in ruled.sandbox.connections()), "all ended")
