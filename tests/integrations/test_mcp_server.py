@@ -362,7 +362,7 @@ def test_errors_reveal_no_gold(caplog: pytest.LogCaptureFixture) -> None:
             ["bash", "--profile", "original"], "training would teach those", marks=pytest.mark.paper
         ),
         (["sql", "--port", "0", "--host", "0.0.0.0"], "is not an address of this"),
-        (["nope"], "environment 'nope'"),
+        (["nope"], "'nope'; did you mean"),
     ],
 )
 def test_the_command_refuses_what_serve_refuses(
