@@ -134,12 +134,12 @@ class Plan:
 
     def open_saver(self, sample: Sample) -> EpisodeSaver | None:
         """Return what saves an episode and has what was saved of it; None if it is not saved."""
-        path = self._saved_file(self.episode_key(sample))
+        key, seed = self.episode_key(sample), self.episode_seed(sample)
+        path = self._saved_file(key)
         every = self.config.env_options.get("save_every")
         if not every and not path.exists():
             return None
-        settings = {key: self.metadata[key] for key in RUN_IDENTITY if key in self.metadata}
-        key, seed = self.episode_key(sample), self.episode_seed(sample)
+        settings = {name: self.metadata[name] for name in RUN_IDENTITY if name in self.metadata}
         own = {"task": key.task, "epoch": key.epoch, "episode_seed": seed}
         return EpisodeSaver(path, every, json.loads(json.dumps(to_jsonable(settings | own))))
 
