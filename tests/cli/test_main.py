@@ -82,7 +82,7 @@ def test_help_imports_no_command() -> None:
         (["eval", "starter", "--agent", "try-again"], "--model"),
         (["eval", "starter", "--agent", "gold", "--seed", "x"], "a whole number is needed, not"),
         (["sandbox", "rn"], "did you mean 'run'"),
-        (["replay", "runs", "--score", "orignal"], "did you mean 'original'"),
+        (["replay", "runs", "--score", "standrad"], "did you mean 'standard'"),
         (["report", "nowhere"], "no such file or directory: nowhere"),
         (["report", "."], "no logs below"),
         (["play", "startr"], "did you mean 'starter'"),

@@ -142,7 +142,7 @@ def test_its_methods(programs: Path, tmp_path: Path) -> None:
         "kinds": [True, False],
     }
     assert found["health"] == ["healthy", "HealthcheckError", "HealthcheckError"]
-    expected = ["GPU", "not 'some'", "CPU", "mounted", "is a compose file", *["'docker'"] * 2]
+    expected = ["GPU", "network 'some'", "CPU", "mounted", "is a compose file", *["'docker'"] * 2]
     assert len(found["refused"]) == len(expected)
     for text, part in zip(found["refused"], expected, strict=True):
         assert part in text

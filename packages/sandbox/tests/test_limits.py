@@ -269,7 +269,10 @@ def test_the_watchdog_keeps_its_interval_on_a_busy_machine(
 
 
 @pytest.mark.namespace_only("the watchdog of sandboxes without a control group")
-def test_the_watchdog_rests_when_there_is_nothing_to_watch() -> None:
+def test_the_watchdog_rests_when_there_is_nothing_to_watch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Watchdog, "_current", None)  # that of sandboxes which other tests keep
     with shell("namespace/2"):
         dog = Watchdog._current
         assert dog is not None and dog._thread is not None and dog._thread.is_alive()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import struct
 from ipaddress import IPv4Address, ip_address
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,7 @@ CHANGE, DATA = b"\x14\3\3\0\1\1", b"\x17\3\3\0\1x"
         b"\xff\xfd\x01",  # telnet
         b"\x16\1\0\1" + bytes(40),
     ],
+    ids=count(),  # handshakes are random
 )
 def test_a_handshake_for_the_name_passes(data: bytes) -> None:
     for size in (len(data), 7, 1):
@@ -300,6 +302,7 @@ def test_a_handshake_for_the_name_passes(data: bytes) -> None:
         (hello("a.test") + hello("b.test"), "b.test"),
         (hello("a.test") + b"\x15\3\3\0\2\1\x5a" + records(hello("b.test")[5:], 200), "b.test"),
     ],
+    ids=count(),  # handshakes are random
 )
 def test_a_handshake_for_another_name_is_named(data: bytes, asked: str) -> None:
     for size in (len(data), 7, 1):
@@ -457,6 +460,7 @@ def test_requests_for_another_host_are_named(data: bytes) -> None:
         ),
         request(b"POST / HTTP/1.0", b"Host: a.test", b"Transfer-Encoding: chunked"),
     ],
+    ids=count(),  # handshakes are random
 )
 def test_what_servers_could_read_in_different_ways_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedError):
