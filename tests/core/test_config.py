@@ -184,6 +184,18 @@ def test_a_setting_of_the_version_before_is_named_with_the_new_one() -> None:
         make_config({**GOOD, "clock": "+3d"})
     with pytest.raises(ConfigError, match=r'write runner = "ray:head:6379"'):
         make_config({**GOOD, "address": "head:6379"})
+    with pytest.raises(ConfigError, match='write log = "content"'):
+        make_config({**GOOD, "log_content": True})
+
+
+def test_texts_are_reported_to_a_tracker_alone() -> None:
+    with pytest.raises(ConfigError, match="name a tracker"):
+        make_config({**GOOD, "log": "content"})
+    assert recorded_settings({**GOOD, "log": ["otel"], "log_content": True}) == {
+        **GOOD,
+        "log": ["otel", "content"],
+    }
+    assert recorded_settings({**GOOD, "log": ["otel"], "log_content": False})["log"] == ["otel"]
 
 
 def test_every_setting_is_declared_with_a_description() -> None:

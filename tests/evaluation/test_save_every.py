@@ -21,6 +21,7 @@ from intercode.cli import main
 from intercode.core.errors import DataError, InfrastructureError, UnknownNameError, UsageError
 from intercode.core.types import AgentOutput, Step, Trajectory, Usage
 from intercode.evaluation.evaluate.history import RunHistory
+from intercode.evaluation.evaluate.plan import Plan
 from intercode.models.base import Completion, make_call
 from intercode.models.providers.function import FunctionModel
 from support.answering_endpoint import AnsweringEndpoint
@@ -86,7 +87,7 @@ def test_a_killed_evaluation_goes_on_with_no_saved_answer_requested_twice(
         return [
             *("eval", dataset, "--agent", "try-again", "--model", "m", "--base-url", endpoint.url),
             *("--set", "model_options.price.input=1.0", "--set", "model_options.price.output=2.0"),
-            *("--set", "save_every=2", "--parallel", "1", "--seed", "3"),
+            *("--save-every", "2", "--parallel", "1", "--seed", "3"),
             *("--out", str(tmp_path / out)),
         ]
 
@@ -103,7 +104,7 @@ def test_a_killed_evaluation_goes_on_with_no_saved_answer_requested_twice(
         [saved] = (tmp_path / "killed" / "saved").iterdir()
         assert main([*evaluate("killed"), "--limit", "1"]) == 0
         assert saved.exists(), "it is of another task"
-        assert main(evaluate("killed")) == 0
+        assert main(["eval", "--resume", str(tmp_path / "killed"), "--limit", "2"]) == 0
     assert not saved.parent.exists()
     again = Counter(requests) - whole_requests
     assert sorted(played(json.loads(text)) for text in again.elements()) == [2, 3]
@@ -197,6 +198,22 @@ def test_an_interrupted_run_goes_on_with_any_agent(
     assert spent(tmp_path / "broken") == spent(tmp_path / "whole")
 
 
+def test_what_was_saved_goes_on_in_a_run_that_saves_nothing_more(saved: Saved) -> None:
+    assert saved.go_on(save_every=None).run["resumed"] == [{"turn": 2, "omitted": []}]
+    assert not saved.file.parent.exists()
+
+
+def test_a_run_that_saves_nothing_reads_no_saved_episode(
+    dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[object] = []
+    monkeypatch.setattr(Plan, "_saved_file", lambda _, key: asked_for.append(key) or tmp_path / "x")
+    intercode.evaluate(dataset, "gold", out=tmp_path / "r", quiet=True)
+    assert not asked_for
+    intercode.evaluate(dataset, "gold", out=tmp_path / "s", quiet=True, save_every=1)
+    assert asked_for
+
+
 class Counting(Agent):
     """Acts in another way each time."""
 
@@ -226,10 +243,11 @@ def test_an_agent_that_acts_in_another_way_is_refused(dataset: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("dataset_name", "agent", "settings", "said"),
     [
-        ("starter", "program:true {query}", {}, "'program:true {query}' cannot go on"),
-        ("starter", "human", {}, "'human' cannot go on"),
-        ("starter:sql", "noop", {}, "save_every"),
-        ("starter", "noop", {"runner": "ray:local"}, "needs the runner `local`"),
+        ("starter", "program:true {query}", {}, "--save-every 2: .* 'program:true {query}' keeps"),
+        ("starter", "human", {}, "--save-every 2: .* 'human' keeps"),
+        ("starter:sql", "noop", {}, "--save-every 2: .* environment 'sql'"),
+        ("starter", "tool-calling", {"mcp": {"x": "true"}}, "--save-every 2: .* MCP servers"),
+        ("starter", "noop", {"runner": "ray:local"}, "--save-every 2: .* runner 'ray:local'"),
         ("starter", "noop", {"save_every": 0}, "at least 1"),
     ],
 )

@@ -226,8 +226,7 @@ def test_texts_are_reported_on_request_and_golds_never(
             model=model,
             limit=1,
             out=tmp_path / agent,
-            log_content=True,
-            log=("otel", f"{__file__}:Failing"),
+            log=("otel", f"{__file__}:Failing", "content"),
             quiet=True,
         )
     texts = [(s.name, s.to_json()) for s in spans()]

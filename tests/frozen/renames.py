@@ -80,7 +80,7 @@ def rename_command(words: Sequence[str]) -> list[str]:
 
 ENVIRONMENT_DEFAULTS = {"profile": "standard", "network": "none", "backend": "auto"}
 """What the record of a run said of its environment if nothing was given."""
-_SWITCHES = ("deterministic", "hashes", "diffs", "shuffle", "log-content")
+_SWITCHES = ("deterministic", "hashes", "diffs", "shuffle")
 _NAMES = {"diffs": "record_diffs", "clock": "deterministic.clock"}
 _TABLES = {
     "--env-option": "",
@@ -105,6 +105,8 @@ def rename_options(words: Sequence[str]) -> list[str]:
             named += ["--set", "use_gold_cache=false"]
         elif word in _TABLES:
             named += ["--set", f"{_TABLES[word]}{next(left)}"]
+        elif word == "--log-content":
+            named += ["--log", "content"]
         elif name in _SWITCHES and word != name:
             named += ["--set", f"{_NAMES.get(name, name.replace('-', '_'))}=true"]
         elif name in _VALUES and word != name and (command, name) != ("replay", "reward"):

@@ -56,7 +56,7 @@ RENAMED_OPTIONS = {
     "--runner": "--set runner=ray",
     "--address": "--set runner=ray:HOST:PORT",
     "--shuffle": "--set shuffle=true",
-    "--log-content": "--set log_content=true",
+    "--log-content": "--log content",
     "--max-tokens-per-episode": "--set max_tokens_per_episode=N",
     "--max-cost-per-episode": "--set max_cost_per_episode=USD",
     "--max-seconds-per-episode": "--set max_seconds_per_episode=S",

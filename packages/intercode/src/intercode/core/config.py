@@ -108,6 +108,13 @@ class EvalConfig:
         "directory of the run (default: runs/<dataset>-<agent>-<model>-<date>)",
         option="DIR",
     )
+    save_every: int | None = setting(
+        None,
+        "save each episode in progress after every N turns, so that it goes on from there after a "
+        "crash",
+        option="N",
+        least=1,
+    )
     max_tokens: int | None = setting(
         None, "tokens that the run may use, prompts and answers together", option="N", least=1
     )
@@ -132,11 +139,9 @@ class EvalConfig:
     log: tuple[str, ...] = setting(
         (),
         "wandb or otel: report the run to Weights & Biases, or as OpenTelemetry spans, as it goes "
-        "on; may be given several times",
+        "on; content: with texts of tasks, models and actions, but never golds; may be given "
+        "several times",
         option="NAME ...",
-    )
-    log_content: bool = setting(
-        False, "report texts of tasks, models and actions as well; golds never"
     )
     runner: str = setting(
         "local",
@@ -153,6 +158,10 @@ class EvalConfig:
         if self.out is not None:
             values["out"] = _directory(self.out)
         vars(self).update(values)
+        if self.log == (CONTENT,):
+            raise ConfigError(
+                "log = 'content' reports to nobody: name a tracker, too, such as otel"
+            )
         try:
             check_types(self)
             check_ranges(self)
@@ -180,12 +189,15 @@ class EvalConfig:
 
 SETTING_NAMES = tuple(f.name for f in fields(EvalConfig))
 """The names of the settings of a run."""
+CONTENT = "content"
+"""Among the trackers of ``log``: they get texts as well."""
 _GRID_SETTINGS = ("dataset", "agent", "model")
 _EXAMPLES = {"dataset": "starter", "agent": "--agent try-again"}
 RENAMED_SETTINGS = {
     "sandbox": "backend={}",
     "clock": "deterministic.clock={}",
     "address": "runner=ray:{}",
+    "log_content": "log=content",
     "deny": "policy.deny={}",
     "allow": "policy.allow={}",
 }
@@ -288,6 +300,8 @@ def recorded_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     if (clock := values.pop("clock", None)) is not None:
         table = values.get("deterministic")
         values["deterministic"] = {**(table if isinstance(table, Mapping) else {}), "clock": clock}
+    if values.pop("log_content", None):
+        values["log"] = [*values.get("log", ()), CONTENT]
     if (address := values.pop("address", None)) is not None:
         values["runner"] = f"{values.get('runner', 'ray')}:{address}"
     return collect_settings(values)

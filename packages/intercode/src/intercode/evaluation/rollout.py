@@ -227,7 +227,7 @@ def _act_again(agent: Agent, record: Trajectory, way_out: str) -> Step | None:
             raise UsageError(
                 f"the agent did {expected.action!r:.80} in turn {number + 1} of {record.task}, and "
                 f"{output and output.action!r:.80} when it was told the same again, so that this "
-                f"episode cannot go on where it was saved: leave out save_every, and {way_out}"
+                f"episode cannot go on where it was saved: leave out --save-every, and {way_out}"
             )
         feedback = step.feedback(step.action_score if agent.wants_score else None)
     return feedback

@@ -28,7 +28,7 @@ agent and model:
 {options_of_run("agent", "model", "base_url")}
 tasks, parallelism and output:
 {options_of_run("max_turns", "parallel", "limit", "sample", "tasks", "epochs", "seed", "out")}
-{options_of_run("log")}
+{options_of_run("save_every", "log")}
 limits:
   An episode that reaches its limit ends and is scored. When the run reaches its limit it stops;
   the same command with a higher limit resumes it.

@@ -149,19 +149,9 @@ class SandboxSettings(EnvironmentSettings):
         "them all",
     )
 
-    save_every: int | None = setting(
-        None,
-        "an evaluation saves an episode in progress after every so many turns, to go on from there "
-        "after a crash (page Evaluation); none: never",
-    )
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set(limits=pick_limits(self.limits))
-        if self.save_every is not None and self.save_every < 1:
-            raise UsageError(
-                f"save_every is a number of turns of at least 1, or None, not {self.save_every}"
-            )
 
     def determinism(self) -> Determinism | None:
         return resolve_determinism(self.deterministic)

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from intercode.datasets.endless import require_fixed
 from intercode.datasets.load_cache import environment_for_options
 from intercode.environments import ENVIRONMENTS, check_setting_names, make, setting_names
 from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.settings import SandboxSettings
 from intercode.environments.runners import LOCAL
 from intercode.evaluation.evaluate.budgets import check_limits
 from intercode.evaluation.evaluate.run_directory import (
@@ -134,18 +136,19 @@ class Plan:
 
     def open_saver(self, sample: Sample) -> EpisodeSaver | None:
         """Return what saves an episode and has what was saved of it; None if it is not saved."""
+        if not self._has_saved:
+            return None
         key, seed = self.episode_key(sample), self.episode_seed(sample)
         path = self._saved_file(key)
-        every = self.config.env_options.get("save_every")
-        if not every and not path.exists():
-            return None
         settings = {name: self.metadata[name] for name in RUN_IDENTITY if name in self.metadata}
         own = {"task": key.task, "epoch": key.epoch, "episode_seed": seed}
+        every = self.config.save_every
         return EpisodeSaver(path, every, json.loads(json.dumps(to_jsonable(settings | own))))
 
     def remove_saved(self, sample: Sample) -> None:
         """Remove what was saved of an episode."""
-        remove_saved(self._saved_file(self.episode_key(sample)))
+        if self._has_saved:
+            remove_saved(self._saved_file(self.episode_key(sample)))
 
     def clean_saved(self, finished: Iterable[EpisodeKey] = ()) -> None:
         """Remove what was saved of finished episodes, and the directory if it is then empty."""
@@ -155,6 +158,11 @@ class Plan:
                 remove_saved(self._saved_file(key))
             with suppress(OSError):  # it is not empty
                 directory.rmdir()
+
+    @cached_property
+    def _has_saved(self) -> bool:
+        """Whether the run saves episodes, or goes on with one that did."""
+        return self.config.save_every is not None or (self.out / SAVED_DIRECTORY).exists()
 
     def _saved_file(self, key: EpisodeKey) -> Path:
         task, epoch = key
@@ -237,13 +245,13 @@ def make_plan(
     agent = plan.make_agent()
     if plan.uses_model and model is not None:
         check_limits(config, model)
-    if config.env_options.get("save_every"):
-        _require_resumable(config, agent)
     if config.env_options.get("mcp") and plan.uses_model and not agent.calls_tools:
         raise ConfigError(
             f"the agent {config.agent!r} calls no tools: MCP servers need the agent tool-calling"
         )
     with open_env(config, dataset) as env:
+        if config.save_every is not None:
+            _require_resumable(config, agent, env)
         used_model = model if needs_model else None
         metadata = run_metadata(config, env, agent, used_model, given_agent)
     metadata["tasks_in_dataset"] = len(dataset)
@@ -254,17 +262,22 @@ def make_plan(
     return replace(plan, metadata=metadata, out=out, owns_model=owns_model)
 
 
-def _require_resumable(config: EvalConfig, agent: Agent) -> None:
+def _require_resumable(config: EvalConfig, agent: Agent, env: InterCodeEnv) -> None:
     """Raise UsageError if episodes in progress cannot go on after a crash."""
+    reason = ""
     if not agent.can_resume:
+        reason = f"the agent {config.agent!r} keeps a state to itself"
+    elif not isinstance(env.settings, SandboxSettings):
+        reason = f"the environment {env.name!r} has no sandbox whose files are kept"
+    elif config.env_options.get("mcp"):
+        reason = "the state of MCP servers cannot be written to a file"
+    elif config.runner != LOCAL:
+        reason = f"the runner {config.runner!r} keeps environments elsewhere"
+    if reason:
         raise UsageError(
-            f"episodes of the agent {config.agent!r} cannot go on after a crash, because it keeps "
-            "a state that is not saved: leave out save_every"
+            f"--save-every {config.save_every}: episodes of this run cannot be saved, because "
+            f"{reason}: leave it out"
         )
-    if config.runner != LOCAL:
-        raise UsageError("save_every needs the runner `local`: others keep environments elsewhere")
-    if config.env_options.get("mcp"):
-        raise UsageError("save_every saves no MCP servers: leave out one of save_every and mcp")
 
 
 _OPTIONS_OF_THE_RUN = {"name", "base_url", "needs_key"}

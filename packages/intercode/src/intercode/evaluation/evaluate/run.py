@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, overload
 
 from intercode.agents import AGENTS, Agent, AgentFactory, accepts_parameter, agent_factory
 from intercode.agents.given import given_name
-from intercode.core.config import EvalConfig, make_config, max_failed_episodes, task_names
+from intercode.core.config import CONTENT, EvalConfig, make_config, max_failed_episodes, task_names
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.trajectories import reading
 from intercode.core.types import Usage
@@ -258,8 +258,9 @@ def _open_trackers(plan: Plan) -> Trackers:
     """Return the trackers that a plan names. Golds are not reported: not by an agent that plays
     them, whatever is asked for."""
     config = plan.config
-    content = config.log_content and not accepts_parameter(plan.agent, "golds")
-    return open_trackers(config.log, TrackedRun(plan.out, plan.metadata, content))
+    names = [name for name in config.log if name != CONTENT]
+    content = CONTENT in config.log and not accepts_parameter(plan.agent, "golds")
+    return open_trackers(names, TrackedRun(plan.out, plan.metadata, content))
 
 
 @contextmanager
