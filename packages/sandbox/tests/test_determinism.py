@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from intercode.sessions.bash.persistent import BashSession
+from intercode_sandbox import images
 from intercode_sandbox.determinism import (
     Determinism,
     determinism_from_settings,
@@ -15,7 +17,7 @@ from intercode_sandbox.determinism import (
     resolve_determinism,
 )
 from intercode_sandbox.errors import ConfigError, UnknownNameError
-from intercode_sandbox.types import Layer
+from intercode_sandbox.types import Layer, LayerSpec
 from support import backend
 from support.sandboxes import open_test_sandbox
 
@@ -108,6 +110,17 @@ def test_the_settings_of_an_environment() -> None:
 )
 def test_a_fixed_clock_does_not_advance(run: Callable[..., Run], action: str, output: str) -> None:
     assert run()(action) == output
+
+
+@pytest.mark.sandbox
+def test_a_later_clock_tells_the_files_of_a_task_from_those_of_its_sandbox(tmp_path: Path) -> None:
+    (tmp_path / "given").write_text("x")
+    layer = images.resolve_layer(LayerSpec("dir", tmp_path))
+    later = Determinism("2099-01-01")
+    with open_test_sandbox(layers=(layer,), determinism=later) as sandbox:
+        shown = sandbox.run(["sh", "-c", "touch /tmp/new; stat -c '%y %z' /given /tmp/new"]).output
+    given, new = (line.count("2099-01-01") for line in shown.splitlines())
+    assert (given, new) == (0, 2), shown
 
 
 @pytest.mark.sandbox

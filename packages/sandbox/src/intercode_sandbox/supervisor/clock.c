@@ -16,7 +16,7 @@ static const volatile struct {
   char mark[16];   /* by which clock.py finds this structure */
   i64 fixed;       /* 1: the clock is fixed at `time`; 0: it is `shift` ahead */
   i64 time, shift; /* seconds */
-  i64 since;       /* real time after which files were written in a sandbox */
+  i64 since, since_nsec; /* real time from which on files were written in a sandbox */
   i64 seeded;      /* 1: random bytes come from `seed` */
   u64 seed;
   i64 user;        /* the id of programs on the machine, shown as 0; or 0 */
@@ -133,7 +133,8 @@ i64 times(i64 *usage) {
 static i64 visible_time(i64 sec, u32 *nsec, u64 *nsec_long) {
   if (!settings.fixed) return sec + settings.shift;
   if (sec >= settings.since + FUTURE_OFFSET) return sec - FUTURE_OFFSET;
-  if (sec < settings.since) return sec;
+  i64 part = nsec ? (i64)*nsec : (i64)*nsec_long;
+  if (sec < settings.since || (sec == settings.since && part < settings.since_nsec)) return sec;
   if (nsec) *nsec = 0;
   if (nsec_long) *nsec_long = 0;
   return settings.time;

@@ -18,17 +18,20 @@ from intercode_sandbox.determinism import REAL_CLOCK, Determinism, parse_clock
 from intercode_sandbox.supervisor import build, programs
 
 _MARK = b"intercode clock\0"
-_SETTINGS = struct.Struct(f"={len(_MARK)}s5qQq64s")
+_SETTINGS = struct.Struct(f"={len(_MARK)}s6qQq64s")
 """The structure ``settings`` of clock.c."""
-_DAY = 86400
+_DAY, _SECOND = 86400, 10**9
 
 
 @functools.lru_cache(maxsize=64)
-def clock_library(settings: Determinism | None, user: int = 0, hostname: str = "") -> bytes | None:
+def clock_library(
+    settings: Determinism | None, user: int = 0, hostname: str = "", unpacked: int = 0
+) -> bytes | None:
     """Return the library, or None if the settings leave clock and random bytes real.
 
     ``user``: the id of programs in a sandbox without namespaces, which they see as 0, with the
-    name ``hostname`` of their machine.
+    name ``hostname`` of their machine. ``unpacked``: when image and layers were unpacked, in
+    nanoseconds since the epoch.
 
     Raises SandboxUnavailableError if it is not installed.
     """
@@ -37,14 +40,15 @@ def clock_library(settings: Determinism | None, user: int = 0, hostname: str = "
         return None
     library = bytearray(programs.find_program(build.CLOCK_LIBRARY).read_bytes())
     fixed, seconds = parse_clock(settings.clock)
-    # Older files belong to the image or the task, newer ones were written in the sandbox. The day
-    # is enough, and keeps the library the same, so that few copies of it are cached.
-    today = int(time.time()) // _DAY * _DAY
+    # Older files belong to the image or the task, newer ones were written in the sandbox. Where
+    # they are of earlier days, the day keeps the library the same: few copies of it are cached.
+    today = int(time.time()) // _DAY * _DAY * _SECOND
+    since = min(seconds * _SECOND, max(today, unpacked + 1)) if fixed else 0
     values = (
         fixed,
         seconds if fixed else 0,
         0 if fixed else seconds,
-        min(seconds, today) if fixed else 0,
+        *divmod(since, _SECOND),
         settings.random == "seeded",
         settings.seed % 2**63,
         user,

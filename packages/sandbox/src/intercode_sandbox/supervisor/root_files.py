@@ -68,7 +68,7 @@ def generate_root_files(spec: SandboxSpec) -> tuple[RootFiles, list[list[str]]]:
     if spec.appearance == "docker":
         files["/.dockerenv"] = [0o755, ""]
     if spec.determinism is not None:
-        _add_determinism(files, spec.determinism)
+        _add_determinism(files, spec, spec.determinism)
     binds: list[list[str]] = []
     if spec.image.root is None:
         _add_host_programs(files, binds)
@@ -235,22 +235,31 @@ def environment(spec: SandboxSpec) -> dict[str, str]:
     return {**base, **spec.image.env, **fixed, **spec.env}
 
 
-def _add_determinism(files: RootFiles, settings: Determinism) -> None:
+def _add_determinism(files: RootFiles, spec: SandboxSpec, settings: Determinism) -> None:
     """Add a machine id, a seeded shell, and the clock library. /etc/ld.so.preload names the
     library, so it is not visible in the environment, and programs that start with an empty
     environment load it too."""
     files["/etc/machine-id"] = [0o444, f"{settings.machine_id}\n"]
     files[RANDOM_FILE] = [0o644, f"RANDOM={settings.random_seed_for(0)}\n"]
-    built = clock.clock_library(settings)
+    built = clock.clock_library(settings, unpacked=_unpacked(spec))
     if built is not None:
         files[_CLOCK_LIBRARY] = [0o755, built.decode("utf-8", "surrogateescape")]
         files["/etc/ld.so.preload"] = [0o644, f"{_CLOCK_LIBRARY}\n"]
 
 
+def _unpacked(spec: SandboxSpec) -> int:
+    """Return when the image and its layers were unpacked, in nanoseconds since the epoch. Their
+    directories change last."""
+    trees = [layer.root for layer in spec.all_layers]
+    trees += [spec.image.root] if spec.image.root is not None else []
+    found = [_status(tree, Path("/")) for tree in trees]
+    return max((status.st_ctime_ns for status in found if status), default=0)
+
+
 def owner_files(spec: SandboxSpec, user: int) -> RootFiles:
     """Return the files that make programs see the user of a sandbox without user namespace as root,
     to write over those of ``generate_root_files``."""
-    library = clock.clock_library(spec.determinism, user, spec.hostname)
+    library = clock.clock_library(spec.determinism, user, spec.hostname, _unpacked(spec))
     assert library is not None
     has_clock = spec.determinism is not None and clock.clock_library(spec.determinism) is not None
     path = _CLOCK_LIBRARY if has_clock else _OWNER_LIBRARY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -388,15 +389,11 @@ class Episode:
         if not isinstance(agent, State):  # which is no agent's doing, as a gold that fails
             self._gold_error = UsageError(f"agent_state returned {agent!r:.80}, not a State")
             raise self._gold_error
-        scores = []
-        for gold in self.reached_golds():
-            scores.append((self._score_against(agent, gold), gold))
-            if scores[-1][0].value >= 1 and not env.scores_every_gold:
-                break
-        if not scores:
-            self._gold_error = GoldError(f"gold_states gave no state of a gold for {self.task.id}")
-            raise self._gold_error
-        best, best_gold = max(scores, key=lambda pair: pair[0].value)
+        best, best_gold = self._best_score(agent)
+        with self._noting_gold_errors():
+            is_outdated = best.value < 1 and env._profile_impl.rerun_cached_golds(env.context)
+        if is_outdated:
+            best, best_gold = self._best_score(agent)
         if env.episode_reward is not None:
             if self.actions is None:
                 raise UsageError(
@@ -405,6 +402,17 @@ class Episode:
                 )
             best = env.episode_reward.score(self.index, self.actions, best)
         return best, agent, best_gold
+
+    def _best_score(self, agent: State) -> tuple[Score, State]:
+        scores = []
+        for gold in self.reached_golds():
+            scores.append((self._score_against(agent, gold), gold))
+            if scores[-1][0].value >= 1 and not self.env.scores_every_gold:
+                break
+        if not scores:
+            self._gold_error = GoldError(f"gold_states gave no state of a gold for {self.task.id}")
+            raise self._gold_error
+        return max(scores, key=lambda pair: pair[0].value)
 
     def _has_gold(self) -> bool:
         try:
@@ -426,7 +434,7 @@ class Episode:
 
     def reached_golds(self) -> Iterator[State]:
         """Yield the state that each gold reaches. One runs when its state is asked for."""
-        try:
+        with self._noting_gold_errors():
             golds: Iterable[State] = self.env.known_golds
             if not golds:
                 self.env._profile_impl.require_gold(self.task)
@@ -434,6 +442,11 @@ class Episode:
                 if isinstance(golds, State):
                     raise UsageError("gold_states returns a list of states, or yields them")
             yield from golds
+
+    @contextmanager
+    def _noting_gold_errors(self) -> Iterator[None]:
+        try:
+            yield
         except SandboxKilledError as e:  # it is not the agent's sandbox
             raise SandboxLostError(str(e)) from e
         except Exception as e:

@@ -1,12 +1,17 @@
 """Caches the states that golds reach, so that stable golds need not run again.
 
-`intercode check` finds out which golds are stable by running them (see
-evaluation/check/stable_golds.py) and writes their states to the cache, up to the first of a task
-that is not stable. The key of an entry covers everything that the state depends on: gold and setup,
-content of image and layers, limits, network, session, the running system of this machine, and the
-code of this package that creates and reads sandboxes. Golds that ran with a network or on an image
-without a digest are never cached, nor those that read what no run can vary (``_UNVARIED``). An
-entry is valid for one day. The files lie in the cache directory, which no sandbox can read.
+Whether a gold is stable is found by running it, never by reading it: `intercode check` runs golds
+under several clocks and seeds (see evaluation/check/stable_golds.py) and writes the states to the
+cache, up to the first of a task that differs. What no clock varies, such as the use of the machine,
+may be equal by chance. So a cached state can only confirm a success: before any other score, the
+golds run, and what they reach counts (see ``Profile.rerun_cached_golds``). An entry that turns out
+to be of another state is removed.
+
+The key of an entry covers everything that the state depends on: gold and setup, content of image
+and layers, limits, network, session, the running system of this machine, and the code of this
+package that creates and reads sandboxes. Golds that ran with a network or on an image without a
+digest are never cached. An entry is valid for one day. The files lie in the cache directory, which
+no sandbox can read.
 """
 
 from __future__ import annotations
@@ -15,14 +20,12 @@ import hashlib
 import json
 import os
 import platform
-import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import cache, lru_cache, partial
-from itertools import takewhile
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -49,17 +52,6 @@ _DIGESTED_PATHS = (
 sandboxes."""
 _DIGESTED_FIELDS = ("image", "layers", "upper")
 """Fields of a specification that the key holds as digests."""
-_MACHINE_WORDS = ("df", "free", "iostat", "top", "uptime", "vmstat", "w")
-_UNVARIED = frozenset((*_MACHINE_WORDS, "-cmin", "/proc", "/proc/", "/sys", "/sys/"))
-"""Words of code that reads what a check cannot vary, and what may change later: the use of the
-machine, and the minute in which a file was copied."""
-_WORD = re.compile(r"(?<!\w)/(?:proc|sys)/|(?<!\w)(?<!-path )/(?:proc|sys)(?![\w.-])|[\w.+=%-]+")
-_READS_AGES = re.compile(
-    r"(?<![\w-])-(?:[acm](?:min|time)|[acm]?newer\w*|used|[no]t)(?![\w-])"
-    r"|%[XYZ]|%[ACT]@|(?:st_|get)[acm]time|\bdate (?:-r|--reference)"
-)
-"""Code that may compare the dates of files with the clock."""
-_DAY = 86400
 
 
 @runtime_checkable
@@ -68,40 +60,19 @@ class CachesGolds(Protocol):
 
     use_gold_cache: bool
 
-    def count_cacheable_golds(self) -> int:
-        """Return how many golds of the current task, from the first, may be cached."""
+    def may_cache_golds(self) -> bool:
+        """Return whether stable golds of the current task may be cached."""
         ...
 
     def cache_golds(self, states: Sequence[State]) -> bool:
-        """Write the states of the current task's first golds, up to the first that is not
-        cacheable. Returns False if that is the first of all."""
+        """Write the states of the current task's first golds. Returns False if none is written."""
         ...
 
 
-def count_cacheable(task: Task, spec: SandboxSpec) -> int:
-    """Return how many golds of a task, from the first, may be cached, provided that they are
-    stable. Each gold runs in a sandbox of its own, so the others do not matter."""
-    if spec.network != "none" or spec.image.root is None:
-        return 0
-    varied = partial(_can_be_varied, with_ages=_has_varied_ages(spec.image.root, spec))
-    return len(list(takewhile(varied, task.golds))) if varied(task.setup or "") else 0
-
-
-@lru_cache(maxsize=4096)  # every score asks for the golds of its task
-def _can_be_varied(code: str, with_ages: bool) -> bool:
-    is_varied = _UNVARIED.isdisjoint(_WORD.findall(code))
-    return is_varied and (with_ages or not _READS_AGES.search(code))
-
-
-def _has_varied_ages(root: Path, spec: SandboxSpec) -> bool:
-    """Return whether the files of a task look older under some clock of a check. Every stopped
-    clock shows those of today as new (see sandbox/supervisor/clock.py), unless it dates them."""
-    try:
-        unpacked = root.stat().st_ctime
-    except OSError:
-        return False
-    dated = all("@" in layer.digest for layer in spec.layers)
-    return dated and unpacked < time.time() // _DAY * _DAY
+def may_cache(spec: SandboxSpec) -> bool:
+    """Return whether golds that run in such sandboxes may be cached, provided that they are
+    stable."""
+    return spec.network == "none" and spec.image.root is not None
 
 
 def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | None:
@@ -110,30 +81,31 @@ def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | Non
 
     Removes an entry that is broken or expired.
     """
-    count = count_cacheable(task, spec)
-    if not count:
-        return None
     key = _entry_key(task, spec, session)
-    path = _cache_directory() / f"{_digest(key)}.json"
+    path = _path(key)
     try:
         states = _parse_entry(path.read_bytes(), key)
     except OSError:
         return None
-    if states is not None and 0 < len(states) <= count:
+    if states:
         return states
     with suppress(OSError):
         path.unlink()
     return None
 
 
+def remove_golds(task: Task, spec: SandboxSpec, session: str) -> None:
+    """Remove the entry of a task whose golds have reached another state than the cached one."""
+    _path(_entry_key(task, spec, session)).unlink(missing_ok=True)
+
+
 def save_golds(task: Task, spec: SandboxSpec, session: str, states: Sequence[State]) -> bool:
-    """Write the states of a task's first golds, up to the first that is not cacheable.
+    """Write the states of a task's first golds.
 
     Returns False if none is written. The states may also be too large.
     """
     now = time.time()
-    states = states[: count_cacheable(task, spec)]
-    if not states:
+    if not states or not may_cache(spec):
         return False
     key = _entry_key(task, spec, session)
     body = json.dumps({"key": key, "verified_at": now, "states": [to_jsonable(s) for s in states]})
@@ -145,7 +117,7 @@ def save_golds(task: Task, spec: SandboxSpec, session: str, states: Sequence[Sta
     fd, temporary = tempfile.mkstemp(dir=home, prefix=".")
     with open(fd, "w", encoding="ascii") as f:
         f.write(f"{_digest(body)}\n{body}")
-    os.replace(temporary, home / f"{_digest(key)}.json")
+    os.replace(temporary, _path(key))
     return True
 
 
@@ -233,6 +205,10 @@ def _code_digest() -> str:
 
 def _cache_directory() -> Path:
     return cache_root() / "golds"
+
+
+def _path(key: str) -> Path:
+    return _cache_directory() / f"{_digest(key)}.json"
 
 
 def _remove_expired(home: Path, now: float) -> None:

@@ -66,6 +66,11 @@ class Profile(ABC):
         """Return the state that each gold reaches, from runs that the agent cannot observe. An
         iterator runs a gold when its state is asked for."""
 
+    def rerun_cached_golds(self, episode: Any) -> bool:
+        """Run the golds whose states ``gold_states`` has taken from a cache, once in an episode.
+        Return whether one of them has reached another state."""
+        return False
+
     def require_gold(self, task: Task) -> None:
         """Raise GoldError if the task cannot be scored, as far as that is known without running its
         gold."""

@@ -72,9 +72,9 @@ class BashEnv(SandboxedEnv):
     def use_gold_cache(self, value: bool) -> None:
         self._profile_impl.uses_gold_cache = value
 
-    def count_cacheable_golds(self) -> int:
-        """Count the golds that may be cached; see ``gold_cache.CachesGolds``."""
-        return self._profile_impl.count_cacheable_golds(self.context)
+    def may_cache_golds(self) -> bool:
+        """Return whether golds may be cached; see ``gold_cache.CachesGolds``."""
+        return self._profile_impl.may_cache_golds(self.context)
 
     def cache_golds(self, states: Sequence[State]) -> bool:
         """Save the golds' states; see ``gold_cache.CachesGolds``."""

@@ -50,7 +50,7 @@ class BashSettings(SandboxSettings):
     )
     use_gold_cache: bool = setting(
         True,
-        "golds whose results `check` has found to be stable do not run again",
+        "golds that `check` has found to be stable do not run again to confirm a success",
         from_record=is_flag,
     )
 
@@ -63,15 +63,15 @@ class BashProfile(Profile):
     """A profile of Bash."""
 
     uses_gold_cache: bool = False
-    """Whether golds whose results are stored do not run again."""
+    """Whether stored results of golds may confirm a success."""
 
     def require_gold(self, task: Task) -> None:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
 
-    def count_cacheable_golds(self, episode: EpisodeContext) -> int:  # noqa: ARG002
-        """Count the golds that may be cached; see ``gold_cache.CachesGolds``."""
-        return 0
+    def may_cache_golds(self, episode: EpisodeContext) -> bool:  # noqa: ARG002
+        """Return whether golds may be cached; see ``gold_cache.CachesGolds``."""
+        return False
 
     def cache_golds(
         self,
@@ -91,6 +91,7 @@ class StandardBashProfile(BashProfile):
         self._separate_stderr = settings.separate_stderr
         self.uses_gold_cache = settings.use_gold_cache
         self._golds: list[State] | None = None
+        self._cached: list[State] = []  # those of the golds that have not run in the episode
         self._spec: SandboxSpec | None = None  # the last one, as most episodes have an equal one
 
     def sandbox_spec(
@@ -147,7 +148,8 @@ class StandardBashProfile(BashProfile):
         """Yield the state that each gold leaves. A gold runs once in an episode, when its state is
         asked for."""
         if self._golds is None:
-            self._golds = self.cached_golds(episode) or []
+            self._cached = self.cached_golds(episode) or []
+            self._golds = self._cached.copy()
         for number, gold in enumerate(episode.task.golds):
             if number == len(self._golds):
                 self._golds.append(self._run_gold(episode, gold))
@@ -189,13 +191,23 @@ class StandardBashProfile(BashProfile):
             return None
         return gold_cache.load_golds(episode.task, episode.spec, self._shell_key(episode))
 
-    def count_cacheable_golds(self, episode: EpisodeContext) -> int:
-        if episode.task.probe is not None:  # no probe output is cached
-            return 0
-        return gold_cache.count_cacheable(episode.task, episode.spec)
+    def rerun_cached_golds(self, episode: EpisodeContext) -> bool:
+        if not self._cached or self._golds is None:
+            return False
+        golds = episode.task.golds[: len(self._cached)]
+        reached = [self._run_gold(episode, gold) for gold in golds]
+        cached, self._cached = self._cached, []
+        self._golds[: len(cached)] = reached
+        if reached == cached:
+            return False
+        gold_cache.remove_golds(episode.task, episode.spec, self._shell_key(episode))
+        return True
+
+    def may_cache_golds(self, episode: EpisodeContext) -> bool:
+        return episode.task.probe is None and gold_cache.may_cache(episode.spec)
 
     def cache_golds(self, episode: EpisodeContext, states: Sequence[State]) -> bool:
-        if not self.count_cacheable_golds(episode):
+        if not self.may_cache_golds(episode):
             return False
         return gold_cache.save_golds(episode.task, episode.spec, self._shell_key(episode), states)
 
@@ -206,7 +218,7 @@ class StandardBashProfile(BashProfile):
         return shell if tier_named(tier).own_layers else f"{shell}, {tier}"
 
     def close(self) -> None:
-        self._golds = None
+        self._golds, self._cached = None, []
 
 
 def gold_failure(state: State) -> str:

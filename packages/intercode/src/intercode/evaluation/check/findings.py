@@ -189,8 +189,8 @@ def _cache_note(report: CheckReport) -> str:
         return ""
     return (
         f"the golds of {report.cached_tasks} tasks gave the same results at any time: for a day, "
-        f"scoring takes these from the gold cache and runs no gold (--set use_gold_cache=false "
-        f"runs them)"
+        f"an episode that succeeds against these, in the gold cache, runs no gold "
+        f"(--set use_gold_cache=false runs them)"
     )
 
 

@@ -21,7 +21,7 @@ from intercode_sandbox.determinism import Determinism, resolve_determinism
 _CLOCKS = ("2019-02-28 00:00:01", "2022-08-14 15:59:58", "2099-12-05 21:30:29")
 """Times that differ in each of their parts. In the first two, the files of tasks are as old as at
 the first and at the last second of an hour (see sandbox/images/build/layer_dates.py); in the last,
-those of the image are old, unless they are of today (see ``gold_cache``)."""
+those of the image are old (see sandbox/supervisor/clock.py)."""
 
 Golds = tuple[State, ...]
 
@@ -62,7 +62,7 @@ def _golds_at(clock: str, runner: TaskRunner, i: int) -> Golds:
     the programs of the sandbox do not read its clock."""
     try:
         runner.reset(i)
-        if not isinstance(runner.env, CachesGolds) or not runner.env.count_cacheable_golds():
+        if not isinstance(runner.env, CachesGolds) or not runner.env.may_cache_golds():
             return ()
         shown = runner.env.execute("date -u '+%Y-%m-%d %H:%M:%S'").observation.strip()
         return runner.score_here()[2] if shown == clock else ()
