@@ -85,7 +85,11 @@ _PLUGINS = Registry("command", {}, group="intercode.commands", owner=GYM_DISTRIB
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
-    Returns 0, an exit status of ``run_program`` or one of the command's own.
+    Args:
+        argv: The arguments after the name of the program; None: those of this process.
+
+    Returns:
+        The exit status: 0, one of ``run_program``, or one of the command's own.
 
     >>> from intercode.cli import main
     >>> main(["--version"])

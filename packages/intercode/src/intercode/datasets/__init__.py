@@ -77,6 +77,9 @@ _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+)
 def is_dataset_file(spec: str) -> bool:
     """Return whether a specification names a file of rows.
 
+    Args:
+        spec: A specification as for ``load``. The file need not exist.
+
     >>> from intercode.datasets import is_dataset_file
     >>> is_dataset_file("tasks.jsonl"), is_dataset_file("starter")
     (True, False)
@@ -87,6 +90,12 @@ def is_dataset_file(spec: str) -> bool:
 def is_playable_name(name: str) -> bool:
     """Return whether a registered name alone is a specification: its loader needs no address.
 
+    Args:
+        name: The name of a dataset.
+
+    Raises:
+        UnknownNameError: No dataset has this name.
+
     >>> from intercode.datasets import is_playable_name
     >>> is_playable_name("starter"), is_playable_name("harbor")
     (True, False)
@@ -96,8 +105,15 @@ def is_playable_name(name: str) -> bool:
 
 
 def may_be_recorded(test: Callable[[str], bool]) -> Callable[[Loader], Loader]:
-    """Let records of others name those addresses of a loader for which ``test`` returns true:
-    loading them chooses neither code nor a file of this machine. They may name no other.
+    """Let records of others name some of the addresses of a loader.
+
+    Loading these addresses must choose neither code nor a file of this machine.
+
+    Args:
+        test: Is called with an address, and returns whether a record may name it.
+
+    Returns:
+        A decorator for the loader.
 
     >>> from intercode.core import Dataset
     >>> from intercode.datasets import may_be_recorded
@@ -116,8 +132,13 @@ def may_be_recorded(test: Callable[[str], bool]) -> Callable[[Loader], Loader]:
 
 
 def is_recordable(spec: str) -> bool:
-    """Return whether a record of others may name a specification: a registered dataset, and of
-    those with an address what its loader allows.
+    """Return whether a record of others may name a specification.
+
+    It may name a registered dataset; of a loader that takes an address, what the loader allows
+    (see ``may_be_recorded``).
+
+    Args:
+        spec: A specification as for ``load``.
 
     >>> from intercode.datasets import is_recordable
     >>> is_recordable("starter:sql"), is_recordable("./rows.py:load")
@@ -137,7 +158,9 @@ def load(
     dataset: str | os.PathLike[str] | Dataset | Iterable[Mapping[str, Any]],
     environment: str = "bash",
 ) -> Dataset:
-    """Return the dataset that ``dataset`` is, or names. It is one of:
+    """Return the dataset that ``dataset`` is, or names.
+
+    It is one of:
 
     - ``name[:subset][@revision]``: a registered dataset, such as ``nl2bash:fs_1``. A revision is
       the start of the pinned commit of its data or of its hash: seven digits or more.
@@ -151,9 +174,17 @@ def load(
     - a Dataset, a DataFrame, or mappings as the rows of a file.
 
     ``@salt=random`` or ``@salt=SALT`` may follow what draws tasks from the seeds of episodes (see
-    ``salt.salted``). ``environment`` is that of rows with tests, and selects the tasks of
-    ``starter`` and ``families``. Raises UnknownNameError for an unknown name or subset, UsageError
-    for another form, missing data or another revision, DataError for broken rows.
+    ``salt.salted``).
+
+    Args:
+        dataset: One of the above.
+        environment: The environment of rows with tests. It also selects the tasks of ``starter``
+            and ``families``.
+
+    Raises:
+        UnknownNameError: A name or a subset is unknown.
+        DataError: Rows are broken.
+        UsageError: Another form, missing data or another revision.
     """
     if isinstance(dataset, Dataset):
         return dataset

@@ -45,25 +45,38 @@ def rollout(
 ) -> Trajectory:
     """Play one task to its end and return its record.
 
-    The episode ends when the agent submits or stops, at the turn limit (the least of ``max_turns``,
-    the agent's and the environment's; a turn without code counts), and at a limit of the episode on
-    tokens, cost or time. With an agent that sees its score after each turn, it also ends when that
-    score is 1, or when what ran in the sandbox ended it. A final state that was not scored yet is
-    scored. If an action causes an exception while the machine works, the episode ends with the
-    score 0 (``action_error``). ``check_gold``: raise GoldError before the agent begins if the gold
-    of the task fails, so that no model is paid for an episode that cannot be scored. ``tracker`` is
-    told of turns and actions. ``check`` is called before each of the agent's decisions, and may
-    raise BudgetError. ``is_limited``: the agent or ``check`` raises it some time. Otherwise, where
-    nothing limits the turns and the agent does not stop by itself, 100 without code in a row end
-    the episode (``agent_stopped``), and so do 1000 turns (``turn_limit``; its ``run`` has this
-    number as ``turn_limit``).
+    The episode ends when the agent submits or stops, at the turn limit, and at a limit of the
+    episode on tokens, cost or time. It also ends when what ran in the sandbox ended it and, with an
+    agent that sees its score after each turn, when that score is 1 (unless ``ends_when_solved`` is
+    false). If an action causes an exception while the machine works, the episode ends with the
+    score 0 (``action_error``). A final state that was not scored yet is scored.
 
-    ``saver`` saves the episode after its turns. What it has saved already is not played again: the
-    agent is told of these turns, with the answers that its model gave, and has to do the same again
-    (UsageError); its ``run`` says under ``resumed`` where it went on. Programs are not saved.
+    Where nothing limits the turns and the agent does not stop by itself, 100 turns without code in
+    a row end the episode (``agent_stopped``), and so do 1000 turns (``turn_limit``; its ``run`` has
+    this number as ``turn_limit``).
 
-    Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
-    run. Such an episode has no result.
+    Args:
+        agent: The agent, which is started.
+        env: The environment. It stays open.
+        task: The position or id of the task.
+        seed: The seed of the episode; None: a random one.
+        max_turns: The turn limit, if the agent and the environment have no lower one. A turn
+            without code counts.
+        check_gold: Whether the gold of the task has to run before the agent begins, so that no
+            model is paid for an episode that cannot be scored.
+        tracker: Is told of turns and actions.
+        is_limited: Whether the agent or ``check`` raises BudgetError some time, so that no other
+            limit is needed.
+        check: Is called before each of the agent's decisions, and may raise BudgetError.
+        saver: Saves the episode after its turns. What it has saved already is not played again: the
+            agent is told of these turns, with the answers that its model gave, and has to do the
+            same again; ``run`` says under ``resumed`` where it went on. Programs are not saved.
+
+    Raises:
+        GoldError: The gold of the task fails, and ``check_gold`` is true.
+        UsageError: There is no such task, or the agent does not do again what was saved.
+        InfrastructureError: A sandbox or a model failed. The episode has no result.
+        BudgetError: A limit of the run was reached. The episode has no result.
     """
     started = time.monotonic()
     env.reset(seed=seed, options={"task": task})
@@ -95,11 +108,24 @@ def rollout_branches(
 ) -> Iterator[Trajectory]:
     """Continue a running episode with each agent, each time from the same snapshot.
 
-    Yields a Trajectory for each, with ``parent`` as its parent. The branches are played one after
-    another in ``env``, on demand. A branch that has not submitted can itself be branched before the
-    next one, so that a tree needs one snapshot per level and one sandbox. The notes of an agent's
-    brief list the steps of ``parent`` since its last restart. ``score_final`` False: do not score
-    a final state that was not scored for its agent.
+    The branches are played one after another in ``env``, on demand. A branch that has not submitted
+    can itself be branched before the next one, so that a tree needs one snapshot per level and one
+    sandbox. The notes of an agent's brief list the steps of ``parent`` since its last restart.
+
+    Args:
+        env: The environment, in which the episode runs.
+        parent: The record of the episode so far.
+        agents: The agents, which are started.
+        max_turns: The turn limit, if the agent and the environment have no lower one.
+        score_final: Whether a final state is scored that was not scored for its agent.
+
+    Yields:
+        The record of each branch, with ``parent`` as its parent.
+
+    Raises:
+        EnvironmentStateError: No snapshot can be taken.
+        InfrastructureError: A sandbox or a model failed.
+        BudgetError: A limit of the run was reached.
 
     >>> import intercode
     >>> from intercode.agents import Agent
@@ -133,7 +159,12 @@ def rollout_branches(
 
 
 def brief_with_history(brief: Brief, steps: Sequence[Step]) -> Brief:
-    """Return the brief of an agent that continues after some steps."""
+    """Return the brief of an agent that continues after some steps.
+
+    Args:
+        brief: The brief of the task.
+        steps: The steps, whose actions and observations are added to the notes.
+    """
     if not steps:
         return brief
     done = "\n".join(f"$ {s.action}\n{s.observation}".rstrip("\n") for s in steps)
@@ -156,9 +187,29 @@ def play(
 ) -> Trajectory:
     """Play a running episode to its end with a started agent. See ``rollout``.
 
-    ``previous_steps`` count as turns and are part of the record, as are ``restarts``, after how
-    many of them the task was begun again. An agent may begin an unsolved task again, which resets
-    the environment; each time it has all turns anew.
+    An agent may begin an unsolved task again, which resets the environment; each time it has all
+    turns anew.
+
+    Args:
+        agent: The agent, which has been started.
+        env: The environment, in which the episode runs.
+        previous_steps: Steps that count as turns and are part of the record.
+        max_turns: The turn limit, if the agent and the environment have no lower one.
+        score_final: Whether a final state is scored that was not scored for its agent.
+        started: When the episode began, in seconds of ``time.monotonic``; None: now.
+        tracker: Is told of turns and actions.
+        restarts: After how many of ``previous_steps`` the task was begun again, each time.
+        is_limited: As for ``rollout``.
+        check: As for ``rollout``.
+        saver: As for ``rollout``.
+
+    Returns:
+        The record of the episode.
+
+    Raises:
+        UsageError: The agent returned no AgentOutput, or does not do again what was saved.
+        InfrastructureError: A sandbox or a model failed. The episode has no result.
+        BudgetError: A limit of the run was reached. The episode has no result.
     """
     started = time.monotonic() if started is None else started
     tracker = tracker or EpisodeTracker()
@@ -290,7 +341,15 @@ def _play_turns(
 
 
 def next_output(agent: Agent, feedback: Step | None) -> AgentOutput | None:
-    """Return the next output of an agent. Raises UsageError if it is not what ``act`` returns."""
+    """Return the next output of an agent, or None if it stops.
+
+    Args:
+        agent: The agent, which has been started.
+        feedback: The turn before; None: there is none.
+
+    Raises:
+        UsageError: ``act`` returned neither an AgentOutput with values of the right types nor None.
+    """
     output: object = agent.act(feedback)
     if output is None:
         return None
@@ -329,8 +388,15 @@ def make_trajectory(
     seconds: float,
     failure: ActionError | None = None,
 ) -> Trajectory:
-    """Return the record of the episode of ``env`` with these steps, which took so many seconds
-    until now, with a new id. ``failure``: the exception with which the agent's code ended it."""
+    """Return the record of an episode, with a new id.
+
+    Args:
+        env: The environment, in which the episode runs.
+        steps: The turns of the episode.
+        end: Why the episode ended.
+        seconds: How long the episode took until now.
+        failure: The exception with which the agent's code ended it; None: there was none.
+    """
     started = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
     return Trajectory(
         task=env.task.id,
@@ -355,8 +421,20 @@ def take_turn(
     with_score: bool,
     tracker: EpisodeTracker | None = None,
 ) -> tuple[Step, EndReason | None]:
-    """Take one turn. Return the step, and why the action ended the episode: ``submitted``,
-    ``sandbox_lost``, ``action_error``, or None if it goes on.
+    """Take one turn.
+
+    Args:
+        env: The environment, in which an episode runs.
+        output: What the agent does.
+        with_score: Whether the state after the action is scored.
+        tracker: Is told of the action.
+
+    Returns:
+        The step, and why the action ended the episode: ``submitted``, ``sandbox_lost``,
+        ``action_error``, or None if it goes on.
+
+    Raises:
+        InfrastructureError: The sandbox failed.
 
     >>> import intercode
     >>> from intercode.core import AgentOutput
@@ -385,8 +463,14 @@ def take_turn(
 
 
 def score_final_state(env: Environment, steps: list[Step], begin: int = 0) -> Score:
-    """Record the score of the final state in the last step, or, if there is none after the first
-    ``begin`` steps, in a new empty one. Return the score."""
+    """Score the present state, record the score in the last step, and return it.
+
+    Args:
+        env: The environment, in which the episode runs.
+        steps: The steps so far, the last of which is replaced.
+        begin: The number of steps before the task was begun again. If there are none after them, a
+            new empty step is added.
+    """
     score = env.score()
     if len(steps) == begin:
         steps.append(Step.without_turn())

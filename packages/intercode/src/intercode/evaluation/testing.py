@@ -11,13 +11,19 @@ from intercode_sandbox.checks import require
 
 
 def check_dataset(dataset: str | Path | Dataset, **settings: Any) -> None:
-    """Check the tasks of a dataset like ``intercode check``. Raises AssertionError.
+    """Check the tasks of a dataset like ``intercode check``.
 
     Every gold must score 1 and always reach the same state, an agent that does nothing must not
     score 1, and nothing of a gold may be readable in the sandbox.
 
-    ``dataset``: a name, a file, the directory of a task package or, in a test that lies there, the
-    test's own ``__file__``. ``settings`` are those of ``evaluation.check.dataset.check``.
+    Args:
+        dataset: A name, a file, the directory of a task package or, in a test that lies there, the
+            test's own ``__file__``.
+        **settings: Those of ``evaluation.check.dataset.check``.
+
+    Raises:
+        AssertionError: A task is not sound. The message names each fault.
+        UsageError: The dataset or a setting does not exist.
     """
     if not isinstance(dataset, Dataset):
         path = Path(dataset)

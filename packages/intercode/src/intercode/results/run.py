@@ -38,8 +38,12 @@ _MAX_SHOWN = 200
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory, a ``.jsonl`` file of trajectories, or a log in the authors' format. It is
-    read at the first access.
+    """A run directory, a ``.jsonl`` file of trajectories, or a log in the authors' format.
+
+    It is read at the first access, which raises DataError if that fails.
+
+    Attributes:
+        path: The directory or file.
 
     >>> from tempfile import TemporaryDirectory
     >>> import intercode
@@ -71,14 +75,21 @@ class Run:
         """Return one row per episode.
 
         Unknown values are None, such as tokens and cost if an answer came from the cache. An
-        episode that ended in an error of the infrastructure has ``success`` False and ``reward`` 0,
+        episode that ended in an error of the infrastructure has ``success`` False and ``score`` 0,
         so that errors never raise a mean. ``seconds`` is the time of the whole episode,
         ``model_seconds`` the time spent waiting for the model; ``cost`` is in US dollars.
+
+        Raises:
+            DataError: The run cannot be read.
         """
         return [_episode_row(t) for t in self.episodes]
 
     def step_rows(self) -> list[dict[str, Any]]:
-        """Return one row per turn, with turns counted from 1."""
+        """Return one row per turn, with turns counted from 1.
+
+        Raises:
+            DataError: The run cannot be read.
+        """
         return [
             {**_episode_key(t), **_step_row(step), "turn": n}
             for t in self.episodes
@@ -86,7 +97,12 @@ class Run:
         ]
 
     def tables(self) -> list[Table]:
-        """Return the tables of ``intercode report`` for this run."""
+        """Return the tables of ``intercode report`` for this run.
+
+        Raises:
+            UsageError: The run has no episode.
+            DataError: The run cannot be read.
+        """
         return build([self.path])
 
     def __str__(self) -> str:
@@ -109,18 +125,33 @@ class Run:
         )
 
     def to_pandas(self) -> Any:
-        """Return ``episode_rows`` as a DataFrame. Raises ConfigError if pandas is not installed."""
+        """Return ``episode_rows`` as a DataFrame.
+
+        Raises:
+            ConfigError: pandas is not installed.
+            DataError: The run cannot be read.
+        """
         return _to_frame(self.episode_rows())
 
     def steps_to_pandas(self) -> Any:
-        """Return ``step_rows`` as a DataFrame. Raises ConfigError if pandas is not installed."""
+        """Return ``step_rows`` as a DataFrame.
+
+        Raises:
+            ConfigError: pandas is not installed.
+            DataError: The run cannot be read.
+        """
         return _to_frame(self.step_rows())
 
 
 def load_run(path: str | Path) -> Run:
     """Return the run in a directory. It is read at the first access.
 
-    Raises UsageError if there is none, naming the runs below the directory.
+    Args:
+        path: The directory of a run or above a single one, a ``.jsonl`` file of trajectories, or a
+            log in the authors' format.
+
+    Raises:
+        UsageError: There is no run, or there are several, which the message names.
     """
     if not path or not isinstance(path, str | os.PathLike):
         raise UsageError(f"the directory of a run is a path, not {path!r:.80}")

@@ -27,7 +27,11 @@ _FORBIDDEN_INFO_KEYS = (
 def check_env(env: InterCodeEnv) -> None:
     """Check an environment with Gymnasium's ``check_env`` and against InterCode's contract.
 
-    The environment needs a task with a gold. It is closed at the end. Raises AssertionError.
+    Args:
+        env: The environment, which needs a task with a gold. It is closed at the end.
+
+    Raises:
+        AssertionError: The environment does not satisfy the contract.
     """
     try:
         _check_description(env)

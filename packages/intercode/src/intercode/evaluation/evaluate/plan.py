@@ -200,11 +200,20 @@ def make_plan(
 ) -> Plan:
     """Open and check everything that a run needs. Writes nothing.
 
-    ``given_agent``: the agent, its class or a function that makes it, in place of the one that the
-    configuration names. ``model`` replaces the one that the configuration names. Without
-    ``needs_key``, a missing key of its provider is no error, because nothing will be requested.
-    Raises UsageError and its subclasses for settings that are wrong, such as an ``out`` that
-    contains another run.
+    Args:
+        config: The settings of the run.
+        model: The model, in place of the one that the configuration names.
+        needs_key: Whether a missing key of the model's provider is an error. If nothing will be
+            requested, it need not be.
+        given_agent: The agent, its class or a function that makes it, in place of the one that the
+            configuration names.
+
+    Returns:
+        The plan. Close it at the end, which closes a model that it has opened.
+
+    Raises:
+        UsageError: Settings are wrong, such as an ``out`` that contains another run. The subclass
+            says how: UnknownNameError, ConfigError or DataError.
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
     require_fixed(dataset)

@@ -179,9 +179,18 @@ def run_plan(
 ) -> Path:
     """Play a plan as ``evaluate`` does, and return its directory.
 
-    ``label`` is put before every line of progress. If ``interrupted`` is set meanwhile, the run
-    stops as by Ctrl-C, with KeyboardInterrupt. Raises SandboxUnavailableError before anything is
-    written if this machine can open no sandbox.
+    Args:
+        plan: What ``make_plan`` has returned. It stays open.
+        quiet: Whether no progress is printed.
+        label: A text before every line of progress.
+        interrupted: If it is set meanwhile, the run stops as by Ctrl-C. None: only Ctrl-C does.
+
+    Raises:
+        SandboxUnavailableError: This machine can open no sandbox. Nothing has been written.
+        UsageError: The directory cannot be written, or another run is in it or goes on in it.
+        BudgetError: A limit of the run was reached.
+        TooManyErrorsError: More episodes failed than ``fail_on_error`` allows.
+        KeyboardInterrupt: Ctrl-C, or ``interrupted`` was set.
     """
     config, dataset = plan.config, plan.dataset
     environments = open_runner(

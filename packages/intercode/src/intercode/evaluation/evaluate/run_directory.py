@@ -53,7 +53,14 @@ def safe_file_name(parts: list[str]) -> str:
 def unused_directory(parent: Path, name: str, metadata: Mapping[str, Any] | None) -> Path:
     """Return ``parent/name``, or ``parent/name-2`` and so on if another run has it.
 
-    A directory that contains a run with the settings in ``metadata`` is returned as well.
+    Args:
+        parent: The directory of runs, which need not exist.
+        name: The name of the new directory.
+        metadata: The settings of the run: a directory with a run of the same settings is returned
+            as well. None: no directory that contains a run is returned.
+
+    Raises:
+        DataError: The metadata of a run that has the name cannot be read.
     """
     for number in itertools.count(1):
         path = parent / (name if number == 1 else f"{name}-{number}")

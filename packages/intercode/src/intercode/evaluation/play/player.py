@@ -27,9 +27,13 @@ ChoiceKind = Literal["accept", "act", "take_over", "hand_back", "run", "undo", "
 class Choice:
     """A decision of the human.
 
-    ``accept`` runs the agent's proposal, ``act`` runs ``action`` in its place. ``take_over`` makes
-    the human the leader: the agent is not asked until ``hand_back``. ``run`` lets the agent act
-    without asking the human again. ``undo`` takes back ``count`` turns. ``stop`` ends the episode.
+    Attributes:
+        kind: ``accept`` runs the agent's proposal, ``act`` runs ``action`` in its place.
+            ``take_over`` makes the human the leader: the agent is not asked until ``hand_back``.
+            ``run`` lets the agent act without asking the human again. ``undo`` takes back turns.
+            ``stop`` ends the episode.
+        action: What ``act`` runs.
+        count: The number of turns that ``undo`` takes back.
     """
 
     kind: ChoiceKind
@@ -45,7 +49,12 @@ class Player:
     """
 
     def start(self, brief: Brief, episode: InteractiveEpisode) -> None:
-        """Called when an episode begins or is resumed after the steps that ``episode`` has."""
+        """Do nothing. Called when an episode begins or is resumed.
+
+        Args:
+            brief: What the agent is told of the task.
+            episode: The running episode, with the steps of the resumed one.
+        """
 
     def choose(
         self,
@@ -55,16 +64,29 @@ class Player:
     ) -> Choice:
         """Return what to do next.
 
-        ``proposal`` is what the agent wants to do. It is None if the agent was not asked or has
-        stopped. An exception ends the session without recording the episode.
+        An exception ends the session without recording the episode.
+
+        Args:
+            episode: The running episode.
+            proposal: What the agent wants to do; None if it was not asked or has stopped.
+            leader: Who acts next, ``agent`` or ``human``.
         """
         return Choice("stop" if proposal is None else "accept")
 
     def observe(self, episode: InteractiveEpisode, feedback: Step) -> None:
-        """Called with the feedback of each turn."""
+        """Do nothing. Called with the feedback of each turn after which the episode goes on.
+
+        Args:
+            episode: The running episode.
+            feedback: The last turn, with its observation, and its score if it was scored.
+        """
 
     def note(self, text: str) -> None:
-        """Called with a message for the human."""
+        """Do nothing. Called with a message for the human.
+
+        Args:
+            text: The message.
+        """
 
     def interruptible(self) -> AbstractContextManager[None]:
         """Return a context in which the agent is asked and actions run.
@@ -74,7 +96,13 @@ class Player:
         return nullcontext()
 
     def interrupted(self) -> None:
-        """Called after Ctrl-C has stopped the agent or an action. The turn has been taken back."""
+        """Stop the session. Called after Ctrl-C has stopped the agent or an action.
+
+        The turn has been taken back. An override that returns lets the episode go on.
+
+        Raises:
+            KeyboardInterrupt: Always. The episode is not recorded.
+        """
         raise KeyboardInterrupt
 
 
@@ -91,12 +119,29 @@ def play_task(
 ) -> Trajectory:
     """Play one task with a human, who leads if there is no agent. Each step names its actor.
 
-    The episode ends as in ``rollout``, or when the human stops. ``unfinished`` is an episode to
-    resume: its steps are executed again first. Up to ``undo_levels`` turns can be taken back. The
-    returned ``Trajectory.run`` holds the notes of ``InteractiveEpisode.finish``.
+    The episode ends as in ``rollout``, or when the human stops. An agent that implements
+    ``record_intervention`` receives the turns that were not its own. Any other agent is started
+    again with these turns in its brief.
 
-    An agent that implements ``record_intervention`` receives the turns that were not its own. Any
-    other agent is started again with these turns in its brief.
+    Args:
+        env: The environment. It stays open.
+        task: The position or id of the task.
+        player: Shows the episode to the human and returns the human's choices.
+        agent: The agent that proposes actions; None: the human plays alone.
+        seed: The seed of the episode; None: a random one. A resumed episode keeps its own.
+        max_turns: The turn limit, if the agent and the environment have no lower one.
+        unfinished: An episode to resume: its steps are executed again first.
+        undo_levels: The number of turns that can be taken back.
+
+    Returns:
+        The record of the episode. Its ``run`` holds the notes of ``InteractiveEpisode.finish``.
+
+    Raises:
+        UsageError: The dataset has no such task.
+        BudgetError: A limit of the run was reached.
+        InfrastructureError: The sandbox failed.
+        KeyboardInterrupt: An action was stopped and its turn could not be taken back, or
+            ``player.interrupted`` raised this.
 
     >>> import intercode
     >>> from intercode.evaluation import Choice, Player, play_task

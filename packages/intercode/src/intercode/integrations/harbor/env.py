@@ -42,6 +42,8 @@ class HarborEnv(TaskImageEnv):
     its processes runs during them. A verifier that was killed or left processes gives no reward.
     Of a task with several steps, ``submit`` ends a step, and the episode after the last one.
 
+    The arguments are those of ``intercode.make`` after the environment.
+
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> import intercode

@@ -60,9 +60,16 @@ Emit = Callable[[str, str], Awaitable[None]]
 class InterCodeEnvironment(BaseEnvironment):
     """A sandbox for a trial: the image of the task, its limits, its files.
 
-    Further arguments of ``--ek``: ``network=host`` gives tasks that may use the network that of
-    this machine, and ``network=allow:HOST,...`` named hosts; without it, no task has a network.
-    ``backend=NAME`` selects the back end of sandboxes.
+    Harbor makes it. ``network`` and ``backend`` are arguments of ``--ek``.
+
+    Args:
+        network: What tasks get that may use the network: ``host``, that of this machine;
+            ``allow:HOST,...``, named hosts; ``none``. Other tasks have no network.
+        backend: The back end, or ``auto`` for the strongest isolation that works on this machine.
+        **settings: Harbor's arguments.
+
+    Raises:
+        UsageError: ``network`` is none of these, or ``mounts`` are given.
     """
 
     @renamed_arguments(back_end="backend")
@@ -97,8 +104,14 @@ class InterCodeEnvironment(BaseEnvironment):
 
     @classmethod
     def preflight(cls, kwargs: dict[str, Any] | None = None) -> None:
-        """Exit with the remedy if this machine cannot run the sandboxes of these arguments, which
-        Harbor passes since 0.26."""
+        """Exit with the remedy if this machine cannot run the sandboxes of these arguments.
+
+        Args:
+            kwargs: The arguments of ``--ek``, which Harbor passes since 0.26; None: there are none.
+
+        Raises:
+            SystemExit: This machine cannot run them.
+        """
         try:
             _tier_of_arguments(**(kwargs or {}))
         except InterCodeError as e:
@@ -135,9 +148,19 @@ class InterCodeEnvironment(BaseEnvironment):
 
     # ------------------------------------------------------------- start and stop
     async def start(self, force_build: bool) -> None:
-        """Open the sandbox; fetch or build its image first if necessary. Start the image's
-        ENTRYPOINT. Raises TaskSetupError if that is not possible, and the reason for which a
-        sandbox cannot run the task."""
+        """Open the sandbox and start the image's ENTRYPOINT.
+
+        What the checks of the task have found when this object was made is raised here.
+
+        Args:
+            force_build: Whether the task's Dockerfile is built even if task.toml names an image.
+                Either is fetched or built first if necessary.
+
+        Raises:
+            TaskSetupError: The ENTRYPOINT cannot be started.
+            UsageError: The task has several containers, or its image does not exist.
+            InfrastructureError: The sandbox cannot be opened.
+        """
         if self._refusal is not None:
             raise self._refusal
         image = await asyncio.to_thread(self._find_image, force_build)
@@ -157,7 +180,11 @@ class InterCodeEnvironment(BaseEnvironment):
             raise
 
     async def stop(self, delete: bool) -> None:
-        """End the sandbox. It cannot be kept, because it ends with this process at the latest."""
+        """End the sandbox. It cannot be kept, because it ends with this process at the latest.
+
+        Args:
+            delete: False has no effect but a warning.
+        """
         if self._sandbox is None:
             return
         if not delete:
@@ -209,10 +236,21 @@ class InterCodeEnvironment(BaseEnvironment):
     ) -> ExecResult:
         """Run a command in Bash, or in sh if the image has no Bash.
 
-        At the time limit, everything that the command has started is killed, and the result has
-        the status 124 and the output so far. ``user`` None is the user of the agent or verifier
-        whose turn it is, or root. Raises MissingCapabilityError for another user than root if the
-        back end has none.
+        Args:
+            command: The command.
+            cwd: The directory; None: that of the task, else that of the image.
+            env: Environment variables, besides those of the task.
+            timeout_sec: Seconds until everything is killed that the command has started; None: no
+                limit.
+            user: The user; None: that of the agent or verifier whose turn it is, or root.
+
+        Returns:
+            The output and the exit status: 124 at the time limit, with the output so far; 126, 127
+            or 137 if the command could not run or has ended the sandbox.
+
+        Raises:
+            MissingCapabilityError: The back end has no other user than root.
+            InfrastructureError: The machine has failed.
         """
         name = self._resolve_user(user)
         pieces: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
@@ -264,9 +302,18 @@ class InterCodeEnvironment(BaseEnvironment):
         await self._opened.download(source_path, target_path, _MAX_FILE)
 
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        """Copy a directory of the sandbox over a local one. A link within it becomes a copy of what
-        it names; others, which hostile code may have made, are left out. Does nothing if `start`
-        has failed, which Harbor reports itself."""
+        """Copy a directory of the sandbox over a local one.
+
+        A link within it becomes a copy of what it names; others, which hostile code may have made,
+        are left out. Does nothing if ``start`` has failed, which Harbor reports itself.
+
+        Args:
+            source_dir: The directory in the sandbox.
+            target_dir: The local directory, which is made if it does not exist.
+
+        Raises:
+            OSError: The directory does not exist, or cannot be read or written.
+        """
         if self._sandbox is None:
             return
         target = Path(target_dir)

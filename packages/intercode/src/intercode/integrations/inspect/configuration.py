@@ -77,11 +77,18 @@ class ImageBuild(BaseModel):
 class SandboxConfig(BaseModel):
     """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", SandboxConfig(...))``.
 
-    ``image`` is a form of docs/images.md or a name as in a FROM line, ``backend`` and ``network``
-    are as in `intercode eval`. ``build`` is for the Dockerfile of a compose file. ``user`` runs the
-    commands that name no user (None: root).
-    ``directory`` is that of commands and relative paths (None: the image's, as with Docker).
-    ``command`` is started in the background when the sandbox opens. ``memory`` is in bytes.
+    Attributes:
+        image: A form of docs/images.md, or a name as in a FROM line.
+        backend: The back end, as in `intercode eval`.
+        network: The network, as in `intercode eval`.
+        user: Runs the commands that name no user; None: root.
+        directory: That of commands and relative paths; None: the image's, as with Docker.
+        command: A program with its arguments that is started in the background when the sandbox
+            opens; empty: none.
+        env: Environment variables of commands.
+        hostname: The name of the machine in the sandbox.
+        memory: Bytes of memory; None: the default of sandboxes.
+        build: How the Dockerfile of a compose file is built; None: as any other image.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -100,8 +107,14 @@ class SandboxConfig(BaseModel):
         return hash(self.model_dump_json())
 
     def find_image(self) -> Image:
-        """Return the image, fetched or built first if necessary. Values for arguments that the
-        Dockerfile does not declare have no effect, as with Docker."""
+        """Return the image, fetched or built first if necessary.
+
+        Values for arguments that the Dockerfile does not declare have no effect, as with Docker.
+
+        Raises:
+            UsageError: There is no such image, or ``build`` is set and the back end is on another
+                machine.
+        """
         if build := self.build:
             if (backend := find_backend(self.backend)).resolve_image is not None:
                 raise UsageError(

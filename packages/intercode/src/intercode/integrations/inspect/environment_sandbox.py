@@ -33,7 +33,10 @@ class EnvironmentConfig(BaseModel):
 
 @sandboxenv(name="intercode-environment")
 class EnvironmentSandbox(InterCodeSandbox):
-    """The sandbox of ``env``, in which its task has begun.
+    """The sandbox of an environment of ours, in which its task has begun.
+
+    Args:
+        env: The environment. It is closed with the sandbox.
 
     >>> import asyncio
     >>> import intercode

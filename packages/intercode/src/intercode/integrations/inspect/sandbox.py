@@ -53,7 +53,12 @@ _START = '"$0" "$@" </dev/null >/dev/null 2>&1 &'
 
 @sandboxenv(name="intercode")
 class InterCodeSandbox(SandboxEnvironment):
-    """The sandbox of one sample. ``user`` runs the commands that name no user.
+    """The sandbox of one sample.
+
+    Args:
+        sandbox: The sandbox, which this object closes; None: there is none that runs programs.
+        working_directory: The directory of commands and relative paths.
+        user: Runs the commands that name no user; None: root.
 
     >>> import asyncio
     >>> from intercode.integrations.inspect import InterCodeSandbox, SandboxConfig
@@ -99,7 +104,15 @@ class InterCodeSandbox(SandboxEnvironment):
 
     @classmethod
     def open(cls, config: SandboxConfig) -> Self:
-        """Open a sandbox. Raises UsageError for an image or a user that does not exist."""
+        """Open a sandbox, whose image is fetched or built first if necessary.
+
+        Args:
+            config: The configuration.
+
+        Raises:
+            UsageError: The image or the user does not exist.
+            InfrastructureError: The sandbox cannot be opened.
+        """
         image = config.find_image()
         limits = Limits(
             output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE,
@@ -146,8 +159,11 @@ class InterCodeSandbox(SandboxEnvironment):
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox that runs programs. Raises Inspect's SandboxUnavailableError if there is
-        none."""
+        """The sandbox that runs programs.
+
+        Raises:
+            SandboxUnavailableError: There is none. This is Inspect's error of that name.
+        """
         if self._sandbox is None:
             raise Unavailable("this sample has no sandbox that runs programs")
         return self._sandbox
@@ -199,7 +215,11 @@ class InterCodeSandbox(SandboxEnvironment):
         return ExecResult(status == 0, status, result.stdout, result.stderr)
 
     def record(self, result: Result) -> None:
-        """Note the result of a command, for what scores the sandbox."""
+        """Do nothing. Called with the result of each command; ``EnvironmentSandbox`` scores it.
+
+        Args:
+            result: The output and the exit status.
+        """
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
         path = self._path(file)

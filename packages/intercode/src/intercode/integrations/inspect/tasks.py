@@ -45,6 +45,16 @@ def bash(
 ) -> Task:
     """Bash: do what a sentence asks for (NL2Bash: ``-T dataset=nl2bash:fs_1``).
 
+    Args:
+        dataset: The specification of the dataset, as for ``intercode.make``.
+        agent: The name of the agent, as for ``strategy``.
+        max_turns: The turn limit of an episode; None: that of the agent and the environment.
+        **options: Settings of the environment, such as ``image``, ``network`` and ``profile``, and
+            ``backend`` of its sandboxes.
+
+    Raises:
+        UsageError: The dataset is of another environment, or it or a setting does not exist.
+
     >>> from intercode.integrations.inspect import bash, code, ctf, python, sql
     >>> [task(max_turns=5).dataset.name for task in (bash, sql, python, ctf, code)]
     ['starter', 'starter', 'starter', 'starter', 'starter']
@@ -56,7 +66,17 @@ def bash(
 def sql(
     dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
 ) -> Task:
-    """SQL: answer a question (Spider: ``-T dataset=spider``)."""
+    """SQL: answer a question (Spider: ``-T dataset=spider``).
+
+    Args:
+        dataset: The specification of the dataset.
+        agent: The name of the agent.
+        max_turns: The turn limit of an episode; None: that of the agent and the environment.
+        **options: Settings of the environment.
+
+    Raises:
+        UsageError: The dataset is of another environment, or it or a setting does not exist.
+    """
     return _task("sql", dataset, agent, max_turns, options)
 
 
@@ -64,7 +84,17 @@ def sql(
 def python(
     dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
 ) -> Task:
-    """Python: write a function that passes hidden tests (MBPP: ``-T dataset=mbpp``)."""
+    """Python: write a function that passes hidden tests (MBPP: ``-T dataset=mbpp``).
+
+    Args:
+        dataset: The specification of the dataset.
+        agent: The name of the agent.
+        max_turns: The turn limit of an episode; None: that of the agent and the environment.
+        **options: Settings of the environment.
+
+    Raises:
+        UsageError: The dataset is of another environment, or it or a setting does not exist.
+    """
     return _task("python", dataset, agent, max_turns, options)
 
 
@@ -72,7 +102,17 @@ def python(
 def ctf(
     dataset: str = "starter", agent: str = "react", max_turns: int | None = None, **options: Any
 ) -> Task:
-    """Capture the Flag (IC-CTF: ``-T dataset=ic-ctf``)."""
+    """Capture the Flag (IC-CTF: ``-T dataset=ic-ctf``).
+
+    Args:
+        dataset: The specification of the dataset.
+        agent: The name of the agent.
+        max_turns: The turn limit of an episode; None: that of the agent and the environment.
+        **options: Settings of the environment.
+
+    Raises:
+        UsageError: The dataset is of another environment, or it or a setting does not exist.
+    """
     return _task("ctf", dataset, agent, max_turns, options)
 
 
@@ -80,7 +120,17 @@ def ctf(
 def code(
     dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
 ) -> Task:
-    """Code: write programs in another language than Python (docs/languages.md)."""
+    """Code: write programs in another language than Python (docs/languages.md).
+
+    Args:
+        dataset: The specification of the dataset.
+        agent: The name of the agent.
+        max_turns: The turn limit of an episode; None: that of the agent and the environment.
+        **options: Settings of the environment.
+
+    Raises:
+        UsageError: The dataset is of another environment, or it or a setting does not exist.
+    """
     return _task("code", dataset, agent, max_turns, options)
 
 
@@ -93,6 +143,17 @@ def environment(
     **options: Any,
 ) -> Task:
     """Any registered environment: ``-T name=NAME -T dataset=DATASET``.
+
+    Args:
+        name: The name of the environment, as `intercode list` prints it.
+        dataset: The specification of the dataset, as for ``intercode.make``.
+        agent: The name of the agent, as for ``strategy``.
+        max_turns: The turn limit of an episode; None: that of the agent and the environment.
+        **options: Settings of the environment, such as ``image``, ``network`` and ``profile``, and
+            ``backend`` of its sandboxes.
+
+    Raises:
+        UsageError: The dataset is of another environment, or it or a setting does not exist.
 
     >>> from intercode.integrations.inspect import environment
     >>> environment("bash", max_turns=5).dataset.name  # any environment of `intercode list`
@@ -137,8 +198,13 @@ def _task(
 def strategy(agent: str = "try-again", max_turns: int | None = None, **options: Any) -> Solver:
     """Plays a sample with an InterCode agent and Inspect's model, in the sample's environment.
 
-    ``agent`` is a name such as ``single-turn``, ``try-again``, ``react`` or ``plan-solve``;
-    ``options`` are the agent's.
+    Args:
+        agent: A name such as ``single-turn``, ``try-again``, ``react`` or ``plan-solve``.
+        max_turns: The turn limit of an episode; None: that of the agent and the environment.
+        **options: Those of the agent.
+
+    Raises:
+        UsageError: The sample is of no task of this package. The solver raises it.
 
     >>> from inspect_ai import Task
     >>> from intercode.integrations.inspect import bash, reward, strategy
@@ -187,6 +253,9 @@ def reward() -> Scorer:
     solver worked in the sandbox, the current state of the sandbox is scored. In environments that
     score an answer, the solver's answer is submitted first. Golds and tests never enter the
     sandbox.
+
+    Raises:
+        UsageError: The sample is of no task of this package. The scorer raises it.
     """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001

@@ -66,9 +66,15 @@ class MiniSweAgentEnvironment:
     """Runs the commands of an agent in one sandbox, each in a new process of the interpreter.
 
     Files and background processes last until ``cleanup``, variables and the directory do not.
-    A command that fails, exceeds its time limit or cannot be started is a result with
-    ``exception_info``. A sandbox that is gone raises SandboxLostError, with which
-    the agent ends.
+
+    Args:
+        config_class: The class of ``config``.
+        **settings: The fields of ``config_class``.
+
+    Raises:
+        ValidationError: A setting does not exist or has a wrong value. This is pydantic's error.
+        UsageError: There is no such image or back end.
+        InfrastructureError: The sandbox cannot be opened.
     """
 
     def __init__(
@@ -101,8 +107,20 @@ class MiniSweAgentEnvironment:
     ) -> dict[str, Any]:
         """Run the command of an action and return its output, exit status and what went wrong.
 
-        ``returncode`` is -1 and ``exception_info`` says why if the command exceeded its time limit
-        or could not be started. Raises Submitted if the command ends the task.
+        A command that fails is a result like any other.
+
+        Args:
+            action: Has the text of the command as ``command``.
+            cwd: The directory; empty: that of the settings.
+            timeout: Seconds until the command is killed; None: those of the settings.
+
+        Returns:
+            ``output``, ``returncode`` and ``exception_info``. If the command exceeded its time
+            limit or could not be started, ``returncode`` is -1 and ``exception_info`` says why.
+
+        Raises:
+            Submitted: The command ends the task. This is mini-swe-agent's exception.
+            InfrastructureError: The machine has failed or the sandbox is gone. It ends the agent.
         """
         command = [*self.config.interpreter, str(action.get("command", ""))]
         limit = timeout or self.config.timeout
@@ -123,7 +141,11 @@ class MiniSweAgentEnvironment:
         return {"output": result.stdout, "returncode": result.exit_code, "exception_info": info}
 
     def get_template_vars(self, **variables: Any) -> dict[str, Any]:
-        """Return the settings and the names of the system, for the templates of prompts."""
+        """Return the settings and the names of the system, for the templates of prompts.
+
+        Args:
+            **variables: Further variables, which replace those of the same name.
+        """
         return dict(
             recursive_merge(self.config.model_dump(), platform.uname()._asdict(), variables)
         )

@@ -34,12 +34,21 @@ Message = dict[str, str]
 
 
 class InterCodeTextEnv(BaseTextEnv):
-    """One episode. An action is a model's whole answer; the code in it is run, and its output is
-    the next message.
+    """One episode of SkyRL. An action is a model's whole answer; the code in it is run, and its
+    output is the next message.
 
     If the sandbox fails, the episode ends with rewards that sum to 0, ``error`` in its metadata and
     the metric ``lost``: a reward of SkyRL is a number, which cannot say "leave this out". SkyRL
     does not promise to close environments: a sandbox is freed when its environment is collected.
+
+    Args:
+        env_config: The arguments of ``intercode.make``, and ``allow_exploitable``.
+        extras: A row of the data, with ``task`` and optionally ``max_turns``, ``seed`` and
+            ``prefix``.
+
+    Raises:
+        UsageError: An argument is no mapping, the row has no ``task``, a setting does not exist or
+            has a wrong value, or the profile has exploits and ``allow_exploitable`` is not true.
     """
 
     def __init__(
@@ -67,8 +76,20 @@ class InterCodeTextEnv(BaseTextEnv):
         close_when_collected(self, self._env.close)
 
     def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
-        """Begin the episode. The query is added with what is judged, unless the prompt holds the
-        query, and what the prefix printed. The turns of the prefix count."""
+        """Begin the episode. The turns of the prefix count.
+
+        Args:
+            prompt: The messages of the row.
+
+        Returns:
+            The messages, and ``task`` and ``index`` of the task. The query is added with what is
+            judged, unless the prompt holds the query; so is what the prefix printed.
+
+        Raises:
+            UsageError: The prompt is no list of messages, there is no such task, or the prefix ends
+                the episode.
+            InfrastructureError: The sandbox cannot be opened.
+        """
         if isinstance(prompt, str) or not all(isinstance(m, Mapping) for m in prompt or ()):
             raise UsageError(f"a prompt is a list of messages, not {prompt!r:.80}")
         first, *rest = self._episode.begin(*self._begin)
@@ -83,7 +104,18 @@ class InterCodeTextEnv(BaseTextEnv):
         return [*messages, *({"role": "user", "content": text} for text in added)], info
 
     def step(self, action: str) -> dict[str, Any]:
-        """Run the code of an answer."""
+        """Run the code of an answer.
+
+        Args:
+            action: The answer of the model. One without code is a turn, too.
+
+        Returns:
+            ``observations``, empty at the end; ``reward``; ``done``; and ``metadata``, with
+            ``error`` if the sandbox failed.
+
+        Raises:
+            UsageError: The episode is over, or the answer is no text.
+        """
         try:
             reply = self._episode.answer(action)
             message, reward, info = reply.message, reply.reward, reply.info
@@ -98,8 +130,12 @@ class InterCodeTextEnv(BaseTextEnv):
         return {"observations": observations, "reward": reward, "done": done, "metadata": info}
 
     def get_metrics(self) -> dict[str, float]:
-        """Return the episode's score, whether it is 1, the number of turns, and whether its sandbox
-        failed."""
+        """Return metrics of the episode.
+
+        Returns:
+            ``score``; ``success``, 1 for a score of 1; ``turns``; and ``lost``, 1 if the sandbox
+            failed.
+        """
         score = self._episode.score
         return {
             "score": score,

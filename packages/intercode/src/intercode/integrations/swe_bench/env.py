@@ -22,6 +22,8 @@ class SweBenchEnv(TaskImageEnv):
     ``score`` applies it in a fresh sandbox, adds the tests of the task there, and runs them; see
     grading.py. The setting ``image`` replaces the image of every task.
 
+    The arguments are those of ``intercode.make`` after the environment.
+
     >>> import json
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

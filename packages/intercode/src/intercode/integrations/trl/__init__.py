@@ -35,7 +35,27 @@ __all__ = [
 
 
 class BashEnvironment(TrlEnvironment):
-    """Plays Bash tasks with the tool ``bash``. The last output and the final files are scored."""
+    """Plays Bash tasks with the tool ``bash``. The last output and the final files are scored.
+
+    The sandbox is freed when the reward has been given, when the object is collected, and when the
+    process ends.
+
+    Args:
+        dataset: The tasks of the rows: a specification as for ``intercode.make``, or a Dataset.
+        max_turns: The number of actions per episode; the tool refuses further ones.
+        idle_timeout: Seconds of inactivity after which an episode is scored as it is and its
+            sandbox freed; None: never.
+        observation_limit: Characters of a tool's result.
+        binary: Whether the reward is 1 for a score of 1, else 0, for tasks in which doing nothing
+            earns part of the score.
+        allow_exploitable: Whether a profile is allowed whose faults training would exploit.
+        **settings: Those of the environment: ``image``, ``timeout``, ``recycle=True``,
+            ``reward_mode``, ….
+
+    Raises:
+        UsageError: A number is out of range, the profile is not allowed, ``binary`` is given with
+            ``reward_mode="per-turn"``, or a setting or the dataset does not exist.
+    """
 
     _name = "bash"
 
@@ -53,6 +73,8 @@ class BashEnvironment(TrlEnvironment):
 
 class SqlEnvironment(TrlEnvironment):
     """Plays SQL tasks with the tool ``sql``. The rows of the last statement are scored.
+
+    The arguments are those of ``BashEnvironment``.
 
     >>> from intercode.integrations.trl import SqlEnvironment, rows
     >>> env = SqlEnvironment("starter", max_turns=5)
@@ -78,6 +100,8 @@ class SqlEnvironment(TrlEnvironment):
 class PythonEnvironment(TrlEnvironment):
     """Plays Python tasks with the tool ``python``. Hidden tests score the defined function.
 
+    The arguments are those of ``BashEnvironment``.
+
     >>> from intercode.integrations.trl import PythonEnvironment, rows
     >>> env = PythonEnvironment("starter", max_turns=5)
     >>> query = env.reset(**rows("python")[0])
@@ -100,7 +124,10 @@ class PythonEnvironment(TrlEnvironment):
 
 
 class CtfEnvironment(TrlEnvironment):
-    """Plays Capture the Flag with the tool ``bash``. The command ``submit FLAG`` submits a flag."""
+    """Plays Capture the Flag with the tool ``bash``. The command ``submit FLAG`` submits a flag.
+
+    The arguments are those of ``BashEnvironment``.
+    """
 
     _name = "ctf"
 
@@ -124,10 +151,16 @@ ENVIRONMENTS: dict[str, type[TrlEnvironment]] = {
 
 
 def environment_class(environment: str) -> type[TrlEnvironment]:
-    """Return the class that plays an environment: one of those above, or one that is made from the
-    description of the environment, with the tool that this names.
+    """Return the class that plays an environment.
 
-    Raises UnknownNameError for an environment that is not registered.
+    It is one of those above, or it is made from the description of the environment, with the tool
+    that this names.
+
+    Args:
+        environment: The name of an environment.
+
+    Raises:
+        UnknownNameError: The environment is not registered.
 
     >>> from intercode.integrations.trl import environment_class
     >>> environment_class("code").__doc__
@@ -142,14 +175,26 @@ def rows(
     instruction: str | None = None,
     seeds: Sequence[int | None] | None = None,
 ) -> list[dict[str, object]]:
-    """Return the tasks of a dataset as rows for a trainer.
+    """Return the tasks of a dataset as rows for a trainer, one for each task and each seed.
 
-    A row has ``prompt``, ``task``, ``seed`` and ``environment``. There is one row for each task and
-    each seed. The prompt is ``instruction`` (None: a line about the tool and about what is scored);
-    ``reset`` appends the query. Datasets that draw their tasks, such as families:bash and
-    starter:ctf, draw another task for each seed; with the seed None, for each episode of a group.
-    Without ``seeds``, the row of such a task has a random one, which nobody can guess. Raises
-    UnknownNameError for an environment that is not registered.
+    Datasets that draw their tasks, such as families:bash and starter:ctf, draw another task for
+    each seed; with the seed None, for each episode of a group.
+
+    Args:
+        environment: The name of an environment.
+        dataset: A specification as for ``intercode.make``, or a Dataset.
+        instruction: The prompt, to which ``reset`` appends the query; None: a line about the tool
+            and about what is scored.
+        seeds: Seeds of episodes; None: one row for each task, with a random seed that nobody can
+            guess if the task is drawn, else with the seed None.
+
+    Returns:
+        Rows with ``prompt``, ``task``, ``seed`` and ``environment``.
+
+    Raises:
+        UnknownNameError: The environment is not registered.
+        UsageError: The dataset does not exist, or ``seeds`` are not a sequence of whole numbers of
+            at least 0 and None.
     """
     tool = next(n for n in vars(environment_class(environment)) if not n.startswith("_"))
     return dataset_rows(environment, tool, dataset, instruction, seeds)

@@ -86,19 +86,9 @@ _live_environments: WeakValueDictionary[tuple[str, str], InterCodeEnv] = WeakVal
 
 
 class TrlEnvironment:
-    """Plays one episode at a time through one tool.
+    """Plays one episode at a time through one tool, which a subclass defines.
 
-    ``dataset`` holds the tasks of the rows. ``max_turns`` is the number of actions per episode; the
-    tool refuses further ones. ``idle_timeout``: seconds of inactivity after which an episode is
-    scored as it is and its sandbox freed (None: never). ``observation_limit``: characters of a
-    tool's result. ``binary``: the reward is 1 for a score of 1, else 0, for tasks in which doing
-    nothing earns part of the score. ``allow_exploitable``: allow a profile whose faults training
-    would exploit. ``settings`` are those of the environment: ``image``,
-    ``timeout``, ``recycle=True``, ``reward_mode``, ….
-
-    The sandbox is freed when the reward has been given, when the object is collected, and when the
-    process ends. A subclass defines the tool. Raises as ``intercode.make``, and UsageError for an
-    invalid ``idle_timeout`` and for that profile.
+    The arguments are those of ``BashEnvironment``.
     """
 
     _name: ClassVar[str]
@@ -147,14 +137,22 @@ class TrlEnvironment:
         close_when_collected(self, self._env.close)
 
     def reset(self, **row: Any) -> str | None:
-        """Begin the episode of a row: its column ``task`` is an id or a position, ``seed`` (if
-        present) the episode's seed. Other columns are ignored.
+        """Begin the episode of a row.
 
-        The column ``prefix`` holds actions after which the episode begins; the episodes of a group
-        fork from the state after them. Returns the query and what the prefix printed, which TRL
-        appends to the prompt; None if the prompt holds the query and there is no prefix. Raises
-        UsageError for a row without a task and for a prefix that ends the episode, SandboxError if
-        three attempts gave no sandbox.
+        Args:
+            **row: The columns. ``task`` is an id or a position, ``seed`` (if present) the episode's
+                seed. ``prefix`` holds actions after which the episode begins; the episodes of a
+                group fork from the state after them. ``prompt`` may hold the query. Others are
+                ignored.
+
+        Returns:
+            The query and what the prefix printed, which TRL appends to the prompt; None if the
+            prompt holds the query and there is no prefix.
+
+        Raises:
+            UsageError: The row names no task of the dataset, or the prefix ends the episode.
+            SandboxUnavailableError: This machine can open no sandbox.
+            InfrastructureError: Three attempts gave no sandbox.
         """
         if row.get("task") is None:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(row) or 'none'}")
@@ -173,9 +171,12 @@ class TrlEnvironment:
     def get_reward(self) -> float | None:
         """End the episode and return its reward.
 
-        That is the score of the submission, else of the present state; with
-        ``reward_mode="per-turn"`` the sum of the turns' rewards. None if the sandbox failed: TRL
-        ignores such an episode. Raises EnvironmentStateError before the first row.
+        Returns:
+            The score of the submission, else of the present state; with ``reward_mode="per-turn"``
+            the sum of the turns' rewards. None if the sandbox failed: TRL ignores such an episode.
+
+        Raises:
+            EnvironmentStateError: No row has been given yet.
         """
         with self._lock:
             if self._reward is None:

@@ -45,6 +45,10 @@ class InterCodeRuntime(Runtime):
     and runs in this process: for the framework's own addresses, and for what the network policy
     allows. A command has no time limit of its own: it is killed with everything that it has started
     when the framework cancels it at a limit of the task.
+
+    Args:
+        config: The configuration.
+        name: The name of the runtime; None: one that verifiers makes.
     """
 
     supports_user: ClassVar[bool] = True
@@ -66,7 +70,11 @@ class InterCodeRuntime(Runtime):
 
     # ------------------------------------------------------------- start and stop
     async def start(self) -> None:
-        """Open the sandbox, its image fetched or built first if necessary, and the proxy."""
+        """Open the sandbox, its image fetched or built first if necessary, and the proxy.
+
+        Raises:
+            SandboxError: That is not possible. Here and below, this is verifiers' error.
+        """
         with _naming_sandbox_errors():
             self._sandbox = AsyncSandbox.of(await asyncio.to_thread(self._open))
             await self._sandbox.run(["mkdir", "-p", self.config.workdir], cwd="/")
@@ -91,8 +99,15 @@ class InterCodeRuntime(Runtime):
 
     # ------------------------------------------------------------------- commands
     def with_user(self, user: str | None, home: str | None = None) -> Runtime:
-        """Return a view whose commands and files are those of another user, who gets the home
-        directory. Raises SandboxError if the back end has no users, or not this one."""
+        """Return a view whose commands and files are those of another user.
+
+        Args:
+            user: The user, who gets the home directory; None: root.
+            home: The home directory, as for the base class.
+
+        Raises:
+            SandboxError: The back end has no users, or not this one.
+        """
         if user is not None:
             with _naming_sandbox_errors():
                 self._directories.give(user)
@@ -107,7 +122,19 @@ class InterCodeRuntime(Runtime):
         return {**self.process_env(env), **addresses, **direct}
 
     async def run(self, argv: list[str], env: dict[str, str]) -> ProgramResult:
-        """Run a command in the working directory to its end."""
+        """Run a command in the working directory to its end.
+
+        Args:
+            argv: A program and its arguments.
+            env: Environment variables, besides those of the configuration.
+
+        Returns:
+            The output and the exit status: 126, 127 or 137 if the command could not run or has
+            ended the sandbox.
+
+        Raises:
+            SandboxError: The machine has failed, or the sandbox is not open.
+        """
         with _naming_sandbox_errors():
             try:
                 result = await self._opened.run(
@@ -125,12 +152,29 @@ class InterCodeRuntime(Runtime):
         return ProgramResult(shell_status(code), result.stdout, result.stderr)
 
     async def open_process(self, argv: list[str], env: dict[str, str]) -> RuntimeProcess:
-        """Start a program whose input and output the framework uses while it runs."""
+        """Start a program whose input and output the framework uses while it runs.
+
+        Args:
+            argv: A program and its arguments.
+            env: Environment variables, besides those of the configuration.
+
+        Raises:
+            SandboxError: The program cannot be started, or the sandbox is not open.
+        """
         with _naming_sandbox_errors():
             return LiveProcess(await self._spawn(argv, env))
 
     async def run_background(self, argv: list[str], env: dict[str, str], log: str) -> None:
-        """Start a program that runs until the sandbox ends, with its output in a file."""
+        """Start a program that runs until the sandbox ends, with its output in a file.
+
+        Args:
+            argv: A program and its arguments.
+            env: Environment variables, besides those of the configuration.
+            log: The path of the file in the sandbox.
+
+        Raises:
+            SandboxError: No program can be started, or the sandbox is not open.
+        """
         command = f"exec {shlex.join(argv)} > {shlex.quote(log)} 2>&1 < /dev/null"
         with _naming_sandbox_errors():
             await self._spawn(command, _server_variables(env))
@@ -150,13 +194,25 @@ class InterCodeRuntime(Runtime):
             return await self._opened.read(self._path(path), limit, user=self.user)
 
     async def write(self, path: str, data: bytes) -> None:
-        """Write a file and make its parent directories."""
+        """Write a file and make its parent directories.
+
+        Args:
+            path: The path in the sandbox, from the working directory.
+            data: The content.
+
+        Raises:
+            SandboxError: The file cannot be written.
+        """
         with _naming_sandbox_errors(f"write {path!r}"):
             await self._opened.write(self._path(path), data, user=self.user)
 
     # -------------------------------------------------------------------- network
     def host_url(self, url: str) -> str:
-        """Return the address in the sandbox of a server on this machine."""
+        """Return the address in the sandbox of a server on this machine.
+
+        Args:
+            url: The address on this machine. Any other address is returned as it is.
+        """
         if self._proxy is None or not is_loopback_host(urlsplit(url).hostname or ""):
             return url
         return str(self._proxy.callback_url(url, _LOOPBACK))
@@ -166,14 +222,25 @@ class InterCodeRuntime(Runtime):
         await self.prepare_execution(None)
 
     async def prepare_execution(self, routes: list[str] | None) -> None:
-        """Apply the network policy. ``routes``: the framework's addresses, which are always
-        reachable; None: set-up begins again."""
+        """Apply the network policy.
+
+        Args:
+            routes: The framework's addresses, which are always reachable; None: set-up begins
+                again.
+        """
         if self._proxy is not None:
             allowed = _setup_policy() if routes is None else NetworkPolicy(self.config, routes)
             self._proxy.policy = allowed
 
     async def expose(self, port: int) -> str:
-        """Return the address on this machine of a server in the sandbox."""
+        """Return the address on this machine of a server in the sandbox.
+
+        Args:
+            port: The port of the server in the sandbox.
+
+        Raises:
+            SandboxError: The back end cannot forward a port.
+        """
         if port not in self._urls:
             with _naming_sandbox_errors(f"expose port {port}"):
                 forwarded = await asyncio.to_thread(self._opened.sandbox.forward, port)

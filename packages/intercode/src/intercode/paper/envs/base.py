@@ -108,13 +108,20 @@ class RecordingReward:
 class IntercodeEnv(ABC):
     """An environment of the authors' package, on top of one of ours, which is ``env``.
 
-    ``image_name``: their image's name, or one of our image specifications. ``data_path``: a .json,
-    .csv or .tsv file of rows with ``query`` and ``gold``; without one nothing is scored.
-    ``preprocess``: a function from a row to commands that run when its episode begins.
-    ``traj_dir``: a directory to which each submission is written. ``verbose``: log. ``profile`` and
-    our settings ``image``, ``sandbox``, ``network``, ``timeout``, ``engine``, ``dsn``,
-    ``interpreter`` and ``recycle`` are passed to our environment. Raises UsageError for arguments
-    that only a Docker container could have, and for unknown ones.
+    Args:
+        image_name: The name of the authors' image, or one of our image specifications.
+        data_path: A file of rows with ``query`` and ``gold``, as for ``IntercodeDataLoader``; None:
+            nothing is scored.
+        preprocess: A function from a row to commands that run when its episode begins.
+        traj_dir: A directory to which each submission is written; None: nothing is.
+        verbose: Whether tasks and actions are logged.
+        profile: The profile of our environment.
+        **settings: Those of our environment: ``image``, ``backend``, ``network``, ``timeout``,
+            ``engine``, ``dsn``, ``interpreter`` and ``recycle``.
+
+    Raises:
+        UsageError: An argument is unknown, or only a Docker container could have it; or the data
+            file or the image does not exist.
 
     >>> import json
     >>> from pathlib import Path
@@ -190,8 +197,19 @@ class IntercodeEnv(ABC):
 
     # ---------------------------------------------------------- the authors' interface
     def reset(self, index: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin the episode of a row, or of a random one. Returns the observation, usually the
-        query, and ``info``."""
+        """Begin the episode of a row.
+
+        Args:
+            index: The position of the row; None: a random one.
+
+        Returns:
+            The observation, usually the query, and ``info``.
+
+        Raises:
+            UsageError: There is no such row.
+            RuntimeError: A command of ``preprocess`` failed.
+            InfrastructureError: The sandbox cannot be opened.
+        """
         self.info, self.trajectory, self.observation = {}, [], None
         if not self.tool_mode:
             count = len(self.data_loader)
@@ -208,8 +226,18 @@ class IntercodeEnv(ABC):
         return self.observation, self.info
 
     def step(self, action: str) -> tuple[Any, float, bool, dict[str, Any]]:
-        """Execute an action. ``submit`` scores the state, which may still be changed and scored
-        again; ``skip`` gives up."""
+        """Execute an action.
+
+        Args:
+            action: Code. ``submit`` scores the state, which may still be changed and scored again;
+                ``skip`` gives up.
+
+        Returns:
+            The observation, the reward, whether the episode is over, and ``info``.
+
+        Raises:
+            InfrastructureError: The sandbox failed.
+        """
         if action == "skip":
             return "skipped", 0, True, {}
         if action.startswith("submit"):
@@ -225,7 +253,14 @@ class IntercodeEnv(ABC):
         return self.observation, 0, False, self.info
 
     def exec_action(self, action: str) -> None:
-        """Execute code: sets ``observation`` and ``info["action_executed"]``."""
+        """Execute code: sets ``observation`` and ``info["action_executed"]``.
+
+        Args:
+            action: The code.
+
+        Raises:
+            InfrastructureError: The sandbox failed.
+        """
         result = self.env.execute(action)
         self.observation = self._convert_observation(
             result.observation, self.env.episode.last_result
@@ -233,7 +268,11 @@ class IntercodeEnv(ABC):
         self.info[ACTION_EXEC] = self._execution_flag(bool(result.valid))
 
     def get_reward(self) -> tuple[float, dict[str, Any]]:
-        """Return the reward of the present state and its components."""
+        """Return the reward of the present state and its components.
+
+        Raises:
+            InfrastructureError: The sandbox failed.
+        """
         score = self.env.score_with_answer(self._submitted_answer())
         self.reward, info = score.value, self._submission_info(score)
         self.info = info
@@ -244,7 +283,12 @@ class IntercodeEnv(ABC):
         self.env.reset(options={"task": self.query_idx})
 
     def save_trajectory(self) -> None:
-        """Write the episode so far to ``traj_dir``."""
+        """Write the episode so far to ``traj_dir``.
+
+        Raises:
+            EnvironmentStateError: There is no ``traj_dir``.
+            OSError: The directory cannot be written.
+        """
         if self.traj_dir is None:
             raise EnvironmentStateError("trajectories can only be saved with a traj_dir")
         save_submission(self, self.traj_dir)

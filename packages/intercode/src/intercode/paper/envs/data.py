@@ -32,11 +32,17 @@ _PUBLISHED_FILES = (
 
 
 class IntercodeDataLoader:
-    """Reads a .json, .csv or .tsv file. Replaces the authors' class of the same name.
+    """Reads a .json, .jsonl, .csv, .tsv or .parquet file.
 
-    ``data`` holds the rows, each with a ``query`` and optionally a ``gold``.
+    Replaces the authors' class of the same name. ``data`` holds the rows, each with a
+    ``query`` and optionally a ``gold``.
 
-    Raises DataError for a missing or invalid file, UsageError for a pickle.
+    Args:
+        data_path: The path of the file.
+
+    Raises:
+        DataError: The file is missing or invalid.
+        UsageError: The file is a pickle, or of another format.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -62,7 +68,14 @@ class IntercodeDataLoader:
         ]
 
     def get(self, index: int | None = None) -> Record:
-        """Return the row at position ``index`` without its empty cells (None: a random row)."""
+        """Return a row without its empty cells.
+
+        Args:
+            index: The position of the row; None: a random one.
+
+        Raises:
+            UsageError: There is no such row.
+        """
         if index is None:
             index = int(np.random.randint(0, len(self.data)))
         if not 0 <= index < len(self.data):

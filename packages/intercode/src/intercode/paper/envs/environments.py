@@ -41,7 +41,10 @@ class _ShellEnv(IntercodeEnv):
 
 class BashEnv(_ShellEnv):
     """Bash. ``info`` of a submission holds the parts of the reward and how the file changes
-    differ."""
+    differ.
+
+    The arguments are those of ``IntercodeEnv``.
+    """
 
     name: ClassVar[str] = "ic_bash"
     environment: ClassVar[str] = "bash"
@@ -67,7 +70,10 @@ class BashEnv(_ShellEnv):
 
 
 class CTFEnv(_ShellEnv):
-    """Capture the Flag: ``submit FLAG``. Without ``preprocess`` an episode begins in ``/``."""
+    """Capture the Flag: ``submit FLAG``. Without ``preprocess`` an episode begins in ``/``.
+
+    The arguments are those of ``IntercodeEnv``.
+    """
 
     name: ClassVar[str] = "ic_ctf"
     environment: ClassVar[str] = "ctf"
@@ -86,8 +92,14 @@ class _ScorableSqlEnv(ScorableEnv, OurSqlEnv):
 
 
 class SqlEnv(IntercodeEnv):
-    """SQL. An observation is a list of rows in the types of the authors' client, None for a
-    statement without a result, or the text of an error. ``engine="mysql"`` uses a real server."""
+    """SQL. ``engine="mysql"`` uses a real server.
+
+    An observation is a list of rows in the types of the authors' client, None for a statement
+    without a result, or the text of an error.
+
+    The arguments are those of ``IntercodeEnv``. ``image_name`` is ignored, and ``data_path``
+    needed.
+    """
 
     name: ClassVar[str] = "ic_sql"
     environment: ClassVar[str] = "sql"
@@ -119,11 +131,15 @@ class _ScorablePythonEnv(ScorableEnv, OurPythonEnv):
 
 
 class PythonEnv(IntercodeEnv):
-    """Python. An observation is a dictionary with ``output`` and ``error``, or the text of an
-    error. ``submit NAME`` runs the tests on that function.
+    """Python. ``submit NAME`` runs the tests on that function.
 
-    ``is_agent``: whether actions are complete. If not, the further lines of a function definition
-    are read from standard input, up to an empty one.
+    An observation is a dictionary with ``output`` and ``error``, or the text of an error.
+
+    Args:
+        image_name: As for ``IntercodeEnv``.
+        is_agent: Whether actions are complete. If not, the further lines of a function definition
+            are read from standard input, up to an empty one.
+        **settings: The other arguments of ``IntercodeEnv``.
     """
 
     name: ClassVar[str] = "ic_python"

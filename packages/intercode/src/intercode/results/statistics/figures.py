@@ -43,7 +43,13 @@ HARDNESS = ("easy", "medium", "hard", "extra")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A named figure. ``unit`` is ``%``, ``turns``, ``tokens``, ``s``, ``US dollars`` or so."""
+    """A named figure.
+
+    Attributes:
+        name: The name, such as ``success``.
+        unit: ``%``, ``turns``, ``tokens``, ``s``, ``US dollars`` or so.
+        estimate: The value with its interval; None if it is unknown.
+    """
 
     name: str
     unit: str
@@ -51,13 +57,26 @@ class Figure:
 
 
 def success(episodes: Episodes) -> OptionalEstimate:
-    """Return the share of all episodes whose best score is 1."""
+    """Return the share of all episodes whose best score is 1.
+
+    Args:
+        episodes: Records of any number of tasks.
+
+    Returns:
+        The share in percent, with its interval; None if there is no episode.
+    """
     return _share(all_samples(episodes), metrics.is_solved)
 
 
 def success_upper_bound(episodes: Episodes) -> OptionalEstimate:
-    """Return ``success`` as it would be if every error had been a success; None without an
-    error."""
+    """Return ``success`` as it would be if every error had been a success.
+
+    Args:
+        episodes: Records of any number of tasks.
+
+    Returns:
+        The share in percent, with its interval; None if no episode ended in an error.
+    """
     samples = all_samples(episodes)
     if not metrics.count_failed(samples):
         return None
@@ -68,8 +87,14 @@ def pass_at(episodes: Episodes, k: int) -> OptionalEstimate:
     """Return pass@k: the probability that at least one of k samples of a task succeeds.
 
     Per task 1 - C(n-c, k)/C(n, k) for c successes in n samples, unbiased (Chen et al. 2021, arXiv
-    2107.03374, section 2.1), then the mean over tasks; the interval is from resampling tasks. Tasks
-    with fewer than k samples are left out.
+    2107.03374, section 2.1), then the mean over tasks; the interval is from resampling tasks.
+
+    Args:
+        episodes: Records of any number of tasks.
+        k: The number of samples, at least 1. Tasks with fewer samples are left out.
+
+    Returns:
+        The probability in percent, with its interval; None if no task has k samples.
     """
     return _per_task_figure(episodes, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
 
@@ -79,13 +104,27 @@ def pass_all(episodes: Episodes, k: int) -> OptionalEstimate:
 
     Per task C(c, k)/C(n, k), unbiased (Yao et al. 2024, arXiv 2406.12045, section 3), then as
     ``pass_at``.
+
+    Args:
+        episodes: Records of any number of tasks.
+        k: The number of samples, at least 1. Tasks with fewer samples are left out.
+
+    Returns:
+        The probability in percent, with its interval; None if no task has k samples.
     """
     return _per_task_figure(episodes, k, lambda n, c: math.comb(c, k) / math.comb(n, k))
 
 
 def success_by_turn(episodes: Episodes, turns: int | None = None) -> list[Estimate]:
-    """Return the share of episodes solved within 1, 2, ... turns, up to ``turns`` (None: the
-    longest)."""
+    """Return the share of episodes solved within 1, 2, ... turns.
+
+    Args:
+        episodes: Records of any number of tasks.
+        turns: The last number of turns; None: that of the longest episode.
+
+    Returns:
+        A share in percent for each number of turns, from 1.
+    """
     samples = all_samples(episodes)
     solved = [(t.task, solving_turn(t) if metrics.is_solved(t) else None) for t in samples]
     last = int(max((turn_count(t) for t in samples), default=0)) if turns is None else turns
@@ -99,7 +138,14 @@ def success_by_turn(episodes: Episodes, turns: int | None = None) -> list[Estima
 
 
 def success_by_restart(episodes: Episodes) -> list[Estimate]:
-    """Return the share of episodes solved after at most 0, 1, ... restarts; empty without any."""
+    """Return the share of episodes solved after at most 0, 1, ... restarts.
+
+    Args:
+        episodes: Records of any number of tasks.
+
+    Returns:
+        A share in percent for each number of restarts, from 0; empty if no episode has any.
+    """
     samples = all_samples(episodes)
     last = max((len(t.restarts) for t in samples), default=0)
     needed = [(t.task, len(t.restarts) if metrics.is_solved(t) else last + 1) for t in samples]
@@ -111,15 +157,29 @@ def success_by_restart(episodes: Episodes) -> list[Estimate]:
 
 
 def recovery(episodes: Episodes) -> OptionalEstimate:
-    """Return the share of successes among the episodes with an invalid action."""
+    """Return the share of successes among the episodes with an invalid action.
+
+    Args:
+        episodes: Records of any number of tasks.
+
+    Returns:
+        The share in percent, with its interval; None if there is no such episode.
+    """
     return share_figure(
         [t for t in episodes if any(map(is_invalid, agent_turns(t)))], lambda t: t.success
     )
 
 
 def next_action_valid(episodes: Episodes, *, after_error: bool) -> OptionalEstimate:
-    """Return the share of valid turns among those that follow an invalid action (or a valid
-    one)."""
+    """Return the share of valid turns among those that follow an invalid or a valid one.
+
+    Args:
+        episodes: Records of any number of tasks.
+        after_error: Whether the turns that follow an invalid one count, or the others.
+
+    Returns:
+        The share in percent, with its interval; None if there is no such turn.
+    """
     pairs = [
         (episode.task, not is_invalid(after))
         for episode in independent_episodes(episodes)
@@ -130,9 +190,16 @@ def next_action_valid(episodes: Episodes, *, after_error: bool) -> OptionalEstim
 
 
 def error_rate(episodes: Episodes, *, count_missing_code: bool = False) -> OptionalEstimate:
-    """Return the mean over episodes of the share of invalid actions: as recorded
-    (metrics.error_share), or with every turn without code counted as invalid
-    (``count_missing_code``; metrics.true_error_share)."""
+    """Return the mean over episodes of the share of invalid actions.
+
+    Args:
+        episodes: Records of any number of tasks.
+        count_missing_code: Whether every turn without code counts as invalid
+            (metrics.true_error_share), or what was recorded (metrics.error_share).
+
+    Returns:
+        The mean in percent, with its interval; None if no action has a known validity.
+    """
     of = metrics.true_error_share if count_missing_code else metrics.error_share
     return _to_percent(mean_figure(episodes, of))
 
@@ -140,17 +207,37 @@ def error_rate(episodes: Episodes, *, count_missing_code: bool = False) -> Optio
 def mean_figure(
     episodes: Episodes, value_of: Callable[[Trajectory], float | None]
 ) -> OptionalEstimate:
-    """Return the mean over the completed episodes for which the figure is known."""
+    """Return the mean over the completed episodes for which the figure is known.
+
+    Args:
+        episodes: Records of any number of tasks.
+        value_of: Returns the figure of an episode; None: it is unknown.
+
+    Returns:
+        The mean in the unit of the figure, with its interval; None if it is known of no episode.
+    """
     return _mean(independent_episodes(episodes), value_of)
 
 
 def best_reward(episode: Trajectory) -> float:
-    """Return the best score of an episode, 0 for an error of the infrastructure."""
+    """Return the best score of an episode, 0 for an error of the infrastructure.
+
+    Args:
+        episode: The record of the episode.
+    """
     return 0.0 if metrics.is_failed(episode) else episode.score
 
 
 def share_figure(episodes: Episodes, predicate: Callable[[Trajectory], bool]) -> OptionalEstimate:
-    """Return the share of the completed episodes for which ``predicate`` is true."""
+    """Return the share of the completed episodes for which ``predicate`` is true.
+
+    Args:
+        episodes: Records of any number of tasks.
+        predicate: Is called with each completed episode.
+
+    Returns:
+        The share in percent, with its interval; None if there is no completed episode.
+    """
     return _share(independent_episodes(episodes), predicate)
 
 
@@ -170,13 +257,21 @@ value, never zero. All but the best score are over completed episodes."""
 
 
 def pass_k_values(epochs: int) -> list[int]:
-    """Return the k for which pass@k is reported: 2, 4, 8 ... and the number of epochs."""
+    """Return the k for which pass@k is reported: 2, 4, 8 ... and the number of epochs.
+
+    Args:
+        epochs: The largest number of samples of one task. For 1, no k is reported.
+    """
     powers = [2**n for n in range(1, epochs.bit_length()) if 2**n < epochs]
     return [*powers, epochs] if epochs > 1 else []
 
 
 def all_figures(episodes: Episodes) -> list[Figure]:
-    """Return every figure of a result set's episodes, unknown ones included."""
+    """Return every figure of a result set's episodes, unknown ones included.
+
+    Args:
+        episodes: The records of the result set.
+    """
     samples = all_samples(episodes)
     out = [Figure("success", "%", success(samples))]
     if metrics.count_failed(samples):
@@ -205,7 +300,14 @@ def all_figures(episodes: Episodes) -> list[Figure]:
 
 
 def subsets(episodes: Episodes) -> Iterable[tuple[str, str, list[Trajectory]]]:
-    """Yield episodes by hardness, by group and by tag: the criterion, its value, the episodes."""
+    """Yield episodes by hardness, by group and by tag.
+
+    Args:
+        episodes: The records of a result set.
+
+    Yields:
+        The criterion (``hardness``, ``group`` or ``tag``), its value, and the episodes with it.
+    """
     for by, key in (("hardness", lambda t: t.hardness), ("group", lambda t: t.group)):
         parts = metrics.split_episodes(episodes, key)
         yield from ((by, name, parts[name]) for name in sorted(parts, key=group_rank))
@@ -215,7 +317,11 @@ def subsets(episodes: Episodes) -> Iterable[tuple[str, str, list[Trajectory]]]:
 
 
 def group_rank(name: str) -> tuple[int, str]:
-    """Return the key that sorts groups: hardness from easy to extra, everything else by name."""
+    """Return the key that sorts groups: hardness from easy to extra, everything else by name.
+
+    Args:
+        name: The name of a group or a hardness.
+    """
     return (HARDNESS.index(name) if name in HARDNESS else len(HARDNESS), name)
 
 
