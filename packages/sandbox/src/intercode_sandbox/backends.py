@@ -150,13 +150,20 @@ def open_sandbox(
 ) -> BaseSandbox:
     """Open a new sandbox.
 
-    ``backend``: a back end such as ``namespace``, a back end with its isolation tier such as
-    ``namespace/1``, ``remote:URL`` for a server of sandboxes, a reference such as
-    ``file.py:function`` to a back end of your own, or ``auto``: the back end that the environment
-    variable INTERCODE_SANDBOX names, else that of the strongest isolation tier that works.
-    ``files``: a directory in the format of ``BaseSandbox.save``;
-    the sandbox starts with a copy of these files. Raises UnknownNameError for an unknown back end,
-    SandboxError if the sandbox cannot be created.
+    Args:
+        spec: The specification.
+        backend: A back end such as ``namespace``, a back end with its isolation tier such as
+            ``namespace/1``, ``remote:URL`` for a server of sandboxes, a reference such as
+            ``file.py:function`` to a back end of your own, or ``auto``: the back end that the
+            environment variable INTERCODE_SANDBOX names, else that of the strongest isolation tier
+            that works.
+        files: A directory in the format of ``BaseSandbox.save``; the sandbox starts with a copy of
+            these files (None: with those of the image).
+
+    Raises:
+        UnknownNameError: There is no such back end.
+        SandboxUnavailableError: This machine or back end cannot provide what ``spec`` asks for.
+        SandboxError: The sandbox cannot be created.
     """
     sandbox = find_backend(backend).open(spec, files)
     if spec.users and "users" not in sandbox.capabilities:
@@ -205,7 +212,12 @@ def has_users(backend: str = "auto") -> bool:
 def tier_of(backend: str = "auto") -> str:
     """Return the isolation tier of the sandboxes that ``open_sandbox`` creates for a back end.
 
-    Raises UnknownNameError for an unknown back end, SandboxError if this machine cannot run it.
+    Args:
+        backend: The back end, as in ``open_sandbox``.
+
+    Raises:
+        UnknownNameError: There is no such back end.
+        SandboxError: This machine cannot run it.
 
     >>> from intercode_sandbox import Sandbox, tier_of
     >>> with Sandbox("host") as sandbox:
@@ -218,6 +230,9 @@ def tier_of(backend: str = "auto") -> str:
 def architecture_of(backend: str = "auto") -> str:
     """Return the processor architecture of the machine that has the sandboxes, such as x86_64.
 
+    Args:
+        backend: The back end, as in ``open_sandbox``.
+
     >>> from intercode_sandbox import architecture_of
     >>> architecture_of() in ("x86_64", "aarch64")
     True
@@ -228,9 +243,17 @@ def architecture_of(backend: str = "auto") -> str:
 
 
 def resolve_image(spec: str, backend: str = "auto", progress: Progress | None = None) -> Image:
-    """Return the image that ``spec`` names, for sandboxes of a back end; built first if necessary.
+    """Return an image for sandboxes of a back end; built first if necessary.
 
-    A server of sandboxes has images of its own. Raises as ``images.resolve`` does.
+    Args:
+        spec: The name of the image, in a form of docs/images.md.
+        backend: The back end, as in ``open_sandbox``; a server of sandboxes has images of its own.
+        progress: Receives lines about slow steps (None: nobody does).
+
+    Raises:
+        UsageError: The name has another form, or there is no such image.
+        DataError: An archive is broken or hostile, or a Dockerfile fails.
+        InfrastructureError: A registry does not answer.
 
     >>> from intercode_sandbox import SandboxSpec, open_sandbox, resolve_image
     >>> with open_sandbox(SandboxSpec(resolve_image("host"))) as sandbox:
@@ -252,8 +275,13 @@ def resolve_image(spec: str, backend: str = "auto", progress: Progress | None = 
 
 
 def describe_choice(backend: str = "auto") -> str:
-    """Return what ``auto`` stands for, with why it is not a stronger tier, as one line; an empty
-    text for other kinds.
+    """Return what ``auto`` stands for, with why it is not a stronger tier, as one line.
+
+    Args:
+        backend: The back end, as in ``open_sandbox``; the line is empty unless it is ``auto``.
+
+    Raises:
+        SandboxUnavailableError: No sandbox works on this machine.
 
     >>> from intercode_sandbox import describe_choice, tier_of
     >>> describe_choice().startswith(tier_of())

@@ -69,14 +69,24 @@ def _limit(default: int | float | None, least: float, most: int = (1 << 63) - 1)
 class Limits:
     """Limits on what runs in a sandbox. Sizes are in bytes, times in seconds.
 
-    ``memory`` bounds all processes of the sandbox together, ``disk`` its files. ``file_size``
-    bounds each file, ``output`` what is kept of each stream. ``cpu_seconds`` is the processor time
-    of one action (None: only its wall time is limited), ``idle_timeout`` how long it may write
-    nothing before it is killed as at its time limit (None: no limit). ``cpus``: how many processors
-    all processes use at one time (None: all of the machine); it needs a control group. The process
-    that opened the sandbox checks its memory several times a second. ``cgroups``: use control
-    groups if they are writable: what grows faster than that is then bounded by ``memory`` plus
-    ``disk``.
+    The process that opened the sandbox checks its memory several times a second.
+
+    Attributes:
+        disk: Size of the sandbox's files in all.
+        inodes: Number of its files and directories.
+        processes: Number of processes at one time.
+        open_files: Number of descriptors of each process.
+        file_size: Size of each file.
+        address_space: Size of the address space of each process.
+        output: What is kept of each stream of an action.
+        memory: Memory of all processes together.
+        cpu_seconds: Processor time of one action (None: only its wall time is limited).
+        idle_timeout: How long an action may write nothing before it is killed as at its time limit
+            (None: no limit).
+        cpus: How many processors all processes use at one time (None: all of the machine); it needs
+            a control group.
+        cgroups: Whether control groups are used if they are writable: what grows faster than the
+            memory is checked is then bounded by ``memory`` plus ``disk``.
     """
 
     disk: int = _limit(512 << 20, least=1 << 20)
@@ -97,12 +107,23 @@ class Limits:
 class SandboxSpec:
     """The specification of a sandbox: image, layers, limits and environment.
 
-    ``users``: it has other users than root; see ``ProgramSpec``. ``appearance``:
-    ``docker`` imitates the containers of Docker. ``mounts``: directories of this machine to show
-    read-only, by their paths in the sandbox. ``upper``: keep the
-    writable layer in this directory of the machine, not in memory; image builders use it to make
-    layers. ``determinism``: with None, the sandbox uses the machine's clock and random numbers.
-    Raises UsageError for an unknown network, a limit out of its range, and a variable without text.
+    Attributes:
+        image: The root file system.
+        layers: Layers of files over the image, the lowest first.
+        network: ``none``, ``host`` or rules, as in ``Sandbox``.
+        limits: Limits on what runs in it.
+        hostname: The name of the machine that programs see.
+        env: Environment variables of programs, besides those of the image.
+        users: Whether it has other users than root; see ``ProgramSpec``.
+        appearance: ``plain``, or ``docker`` to imitate the containers of Docker.
+        mounts: Directories of this machine to show read-only, by their paths in the sandbox.
+        upper: Keep the writable layer in this directory of the machine, not in memory (None); image
+            builders use it to make layers.
+        determinism: The clock and random numbers (None: those of the machine).
+
+    Raises:
+        UsageError: A network or path that sandboxes cannot have, a limit out of its range, or a
+            variable without text.
     """
 
     image: Image
@@ -181,7 +202,11 @@ class BaseSnapshot(Protocol):
         ...
 
     def open(self) -> BaseSandbox:
-        """Open a new sandbox with these files. Raises ValueError after ``close``."""
+        """Open a new sandbox with these files.
+
+        Raises:
+            ValueError: The snapshot is closed.
+        """
         ...
 
     def open_last(self) -> BaseSandbox:
@@ -204,11 +229,16 @@ class Checkpoint(Protocol):
 class ProgramSpec:
     """A program that a sandbox starts.
 
-    ``env``: None for the sandbox's own environment. ``fds`` maps descriptor numbers in the sandbox
-    to descriptors of this process; 0, 1 and 2 are /dev/null by default, and no others are open.
-    ``user``: None is root.
-    ``checkpoint`` is restored in the program's place: the process has the given descriptors and the
-    files that it had open. ``on_terminal``: descriptor 0 is its controlling terminal.
+    Attributes:
+        argv: The program and its arguments.
+        cwd: Its directory.
+        env: Its environment variables (None: those of the sandbox).
+        fds: Descriptors of this process, by their numbers in the sandbox; 0, 1 and 2 are /dev/null
+            by default, and no others are open.
+        user: Who runs it (None: root).
+        checkpoint: What is restored in its place: the process has the given descriptors and the
+            files that it had open.
+        on_terminal: Whether descriptor 0 is its controlling terminal.
     """
 
     argv: Sequence[str]
@@ -238,13 +268,19 @@ class BaseSandbox(ABC):
     and raise MissingCapabilityError in a back end without it. Every method raises SandboxLostError
     once the sandbox is gone.
 
-    ``tier`` names the isolation, and ``env`` holds the environment variables of commands.
-    ``base_trees`` are the directories of this machine with the initial files, the topmost first,
-    if there are any. A program in the sandbox opens its descriptor SCRIPT_FD at ``script_path``. A
-    shell is started in the directory of that path and opens it by its last part, after which it
-    names itself in messages. ``shares_files``: it sees what is written to a file that it was given.
     Programs see the sandbox's files at its own paths, or below the directory that the variable
     ROOT_VARIABLE in ``env`` names; relative paths lead to the same files in every back end.
+
+    Attributes:
+        spec: The specification.
+        tier: The name of the isolation tier.
+        env: The environment variables of commands.
+        base_trees: The directories of this machine with the initial files, the topmost first, if
+            there are any.
+        script_path: Where a program opens its descriptor SCRIPT_FD. A shell is started in the
+            directory of that path and opens it by its last part, after which it names itself in
+            messages.
+        shares_files: Whether it sees what is written to a file that it was given.
     """
 
     spec: SandboxSpec
@@ -256,11 +292,16 @@ class BaseSandbox(ABC):
 
     @classmethod
     def open(cls, image: str = "host", backend: str = "auto", **settings: Any) -> BaseSandbox:
-        """Open a sandbox on an image, such as ``host``, ``recipe:nl2bash`` or ``dockerfile:/path``.
+        """Open a sandbox on an image.
 
-        ``backend`` names the back end as in ``intercode_sandbox.open_sandbox``; ``settings`` are
-        fields of SandboxSpec: ``network``, ``limits``, ``env`` and so on. Raises UsageError for an
-        image that does not exist, SandboxError if the sandbox cannot be created.
+        Args:
+            image: The image, such as ``host``, ``recipe:nl2bash`` or ``dockerfile:/path``.
+            backend: The back end, as in ``intercode_sandbox.open_sandbox``.
+            **settings: Fields of SandboxSpec: ``network``, ``limits``, ``env`` and so on.
+
+        Raises:
+            UsageError: The image does not exist.
+            SandboxError: The sandbox cannot be created.
         """
         package = import_module("intercode_sandbox")  # by name, because it imports this module
         spec = SandboxSpec(package.resolve_image(image, backend), **settings)
@@ -297,7 +338,19 @@ class BaseSandbox(ABC):
         timeout: float = 10.0,
         user: User | None = None,
     ) -> ExecResult:
-        """Run a program like ``run_bytes`` and decode its output."""
+        """Run a program like ``run_bytes`` and decode its output.
+
+        Args:
+            command: A text for ``/bin/sh -c``, or a program and its arguments.
+            cwd: Its directory.
+            env: Its environment variables (None: those of the sandbox).
+            stdin: Its input.
+            timeout: Seconds until it is killed.
+            user: Who runs it (None: root).
+
+        Raises:
+            OSError: The program or ``cwd`` cannot be used.
+        """
         data, code, omitted = self.run_bytes(
             command, cwd=cwd, env=env, stdin=stdin, timeout=timeout, user=user
         )
@@ -317,12 +370,25 @@ class BaseSandbox(ABC):
     ) -> tuple[bytes, int | None, int]:
         """Run a program to its end, with stdout and stderr in one stream.
 
-        ``command``: an argument vector, or a text that ``/bin/sh -c`` runs. Returns the output, the
-        exit status (None at the timeout), and the number of omitted bytes. At the timeout in
-        seconds, the program and every process that it started are killed (only the program without
-        the capability ``processes``), and the output so far is returned. ``until_eof``: wait until
-        nothing holds the output open any more. ``user``: None is root. ``silence``: how long it may
-        write nothing (None: no limit); then it ends as at the timeout.
+        At the timeout, the program and every process that it started are killed (only the program
+        without the capability ``processes``), and the output so far is returned.
+
+        Args:
+            command: A text for ``/bin/sh -c``, or a program and its arguments.
+            cwd: Its directory.
+            env: Its environment variables (None: those of the sandbox).
+            stdin: Its input.
+            timeout: Seconds until it is killed.
+            until_eof: Whether to wait until nothing holds the output open any more.
+            user: Who runs it (None: root).
+            silence: How long it may write nothing before it ends as at the timeout (None: no
+                limit).
+
+        Returns:
+            The output, the exit status (None at the timeout), and the number of omitted bytes.
+
+        Raises:
+            OSError: The program or ``cwd`` cannot be used.
         """
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         mark, collector = self.mark(), Collector(self.spec.limits.output)
@@ -359,8 +425,23 @@ class BaseSandbox(ABC):
         checkpoint: Checkpoint | None = None,
         on_terminal: bool = False,
     ) -> BaseProcess:
-        """Start a program; see ``ProgramSpec``. Raises OSError if the program or ``cwd`` cannot be
-        used."""
+        """Start a program; see ``ProgramSpec``.
+
+        Args:
+            argv: The program and its arguments.
+            cwd: Its directory.
+            env: Its environment variables (None: those of the sandbox).
+            fds: Descriptors of this process, by their numbers in the sandbox (None: there are
+                none).
+            user: Who runs it (None: root).
+            checkpoint: What is restored in its place.
+            on_terminal: Whether descriptor 0 is its controlling terminal.
+
+        Raises:
+            OSError: The program or ``cwd`` cannot be used.
+            MissingCapabilityError: The sandbox lacks ``users``, ``checkpoint`` or ``terminal``, and
+                is asked for it.
+        """
         if user is not None and "users" not in self.capabilities:
             raise self._missing_capability("users", f"run a program as {user.name!r}")
         if checkpoint is not None and "checkpoint" not in self.capabilities:
@@ -371,12 +452,21 @@ class BaseSandbox(ABC):
 
     @abstractmethod
     def start(self, program: ProgramSpec) -> BaseProcess:
-        """Do what ``spawn`` does, which has checked that the sandbox has the capabilities."""
+        """Do what ``spawn`` does, which has checked that the sandbox has the capabilities.
+
+        Args:
+            program: The program.
+
+        Raises:
+            OSError: The program or its directory cannot be used.
+        """
 
     def open_script(self) -> tuple[int, int]:
-        """Open a pipe from which one program reads its script. Return its two ends.
+        """Open a pipe from which one program reads its script.
 
-        Give the reading end to the program as SCRIPT_FD; it opens ``script_path``.
+        Returns:
+            Its reading end, which the program gets as SCRIPT_FD and opens at ``script_path``, and
+            its writing end.
         """
         return os.pipe()
 
@@ -385,36 +475,74 @@ class BaseSandbox(ABC):
     def read(self, path: str, limit: int = 64 << 20) -> bytes:
         """Return the content of a regular file. Links are resolved inside the sandbox only.
 
-        Raises FileNotFoundError, IsADirectoryError, or OSError for any other kind of file and for
-        one larger than ``limit`` bytes.
+        Args:
+            path: The absolute path of the file.
+            limit: The most bytes that it may have.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            IsADirectoryError: It is a directory.
+            OSError: It is another kind of file, or larger than ``limit``.
         """
 
     @abstractmethod
     def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a regular file and make its parent directories."""
+        """Write a regular file and make its parent directories.
+
+        Args:
+            path: The absolute path of the file.
+            data: Its content.
+            mode: Its permissions.
+
+        Raises:
+            OSError: It cannot be written.
+        """
 
     def file_info(self, path: str, follow: bool = True) -> FileInfo:
-        """Return what a path is. ``follow``: of a symbolic link, what it leads to. Raises OSError,
-        also for a path in /proc."""
+        """Return what a path is.
+
+        Args:
+            path: The absolute path.
+            follow: Whether a symbolic link stands for what it leads to.
+
+        Raises:
+            OSError: There is nothing at the path, it cannot be reached, or it is in /proc.
+        """
         raise self._missing_capability("listing", "look at a file without a program")
 
     def list_directory(self, path: str) -> dict[str, FileInfo]:
         """Return the names in a directory, sorted by their bytes, with what each of them is. Links
-        are not followed. Raises OSError as ``file_info`` does."""
+        are not followed.
+
+        Args:
+            path: The absolute path of the directory.
+
+        Raises:
+            OSError: The path is not that of a directory, cannot be reached, or is in /proc.
+        """
         raise self._missing_capability("listing", "list a directory without a program")
 
     def remove(self, path: str, recursive: bool = False) -> None:
-        """Remove a file or link, or with ``recursive`` a directory and all in it. Raises OSError,
-        also for a path in /proc and a directory in which something is mounted."""
+        """Remove a file, a link or a directory.
+
+        Args:
+            path: The absolute path.
+            recursive: Whether a directory is removed with all in it.
+
+        Raises:
+            OSError: It cannot be removed, is in /proc, or something is mounted in it.
+        """
         raise self._missing_capability("listing", "remove a file without a program")
 
     @abstractmethod
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
         """Return every path that differs from the image and its layers, sorted.
 
-        ``digests``: False leaves the digests of new files empty, without reading the files.
-        ``pause``: stop background processes meanwhile. A list that would be too long ends with the
-        name TRUNCATED_CHANGES.
+        A list that would be too long ends with the name TRUNCATED_CHANGES.
+
+        Args:
+            digests: Whether new files are read for their digests; without that, these are empty.
+            pause: Whether background processes stop meanwhile.
         """
 
     def changed_paths(self) -> list[str]:
@@ -438,8 +566,10 @@ class BaseSandbox(ABC):
     def seal(self) -> BaseSnapshot:
         """End everything in the sandbox and keep its files without a copy.
 
-        The snapshot then owns the sandbox: close the snapshot instead. Raises SandboxError if a
-        process does not end; the sandbox then remains usable.
+        The snapshot then owns the sandbox: close the snapshot instead.
+
+        Raises:
+            SandboxError: A process does not end; the sandbox then remains usable.
         """
         raise self._missing_capability("seal", "keep its files without a copy")
 
@@ -451,27 +581,41 @@ class BaseSandbox(ABC):
     def restore(self, snapshot: BaseSnapshot) -> None:
         """Replace the files by those of a snapshot, in place. Processes are paused meanwhile.
 
-        Raises SandboxError if that is not possible: the snapshot is sealed, or of a sandbox of
-        another back end.
+        Args:
+            snapshot: The snapshot.
+
+        Raises:
+            SandboxError: The snapshot is sealed, or of a sandbox of another back end.
         """
         if snapshot.source is None:
             raise SandboxError("a sealed snapshot can only be opened in a new sandbox")
         self.replace_files(snapshot.source)
 
     def replace_files(self, source: BaseSandbox | Path) -> None:
-        """Replace the files by those of another sandbox of the same back end, or of a directory in
-        the format of ``save``. Raises SandboxError if that is not possible."""
+        """Replace the files by those of another sandbox or of a directory.
+
+        Args:
+            source: A sandbox of the same back end, or a directory in the format of ``save``.
+
+        Raises:
+            SandboxError: It is not possible.
+        """
         raise self._missing_capability("restore", "replace its files while programs run in it")
 
     def save(self, directory: Path) -> None:
-        """Fill an empty directory with the sandbox's own files in the format of an overlay's upper
-        layer: whiteouts mark deleted paths."""
+        """Write the sandbox's own files in the format of an overlay's upper layer: whiteouts mark
+        deleted paths.
+
+        Args:
+            directory: An empty directory of this machine.
+        """
         raise self._missing_capability("save", "write its files to a directory")
 
     def recycle(self) -> None:
         """End everything in the sandbox and reset it to the image, like a new one.
 
-        Raises SandboxError if it cannot be reset completely; then close it.
+        Raises:
+            SandboxError: It cannot be reset completely; then close it.
         """
         raise self._missing_capability("recycle", "reset it for the next episode")
 
@@ -481,7 +625,12 @@ class BaseSandbox(ABC):
         return time.monotonic_ns()
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        """Kill every process that was started since ``mark``, except those in ``keep``."""
+        """Kill every process that was started since a mark.
+
+        Args:
+            mark: What ``mark`` returned.
+            keep: The numbers of processes that are not killed.
+        """
         raise self._missing_capability(
             "processes", "end the processes that an action leaves behind"
         )
@@ -494,16 +643,28 @@ class BaseSandbox(ABC):
         )
 
     def descendants(self, pid: int) -> list[int]:
-        """Return the descendants of a process, all by their numbers in the sandbox."""
+        """Return the descendants of a process, all by their numbers in the sandbox.
+
+        Args:
+            pid: The number of the process.
+        """
         raise self._missing_capability("processes", "find the processes that a program has started")
 
     def started_by_earlier(self, mark: int) -> list[int]:
-        """Return what processes from before ``mark`` have started, as far as that can be seen."""
+        """Return what processes from before a mark have started, as far as that can be seen.
+
+        Args:
+            mark: What ``mark`` returned.
+        """
         return []
 
     def signal(self, pid: int, number: int) -> None:
-        """Send a signal to a process by its number in the sandbox. PID 1 and unknown numbers are
-        ignored."""
+        """Send a signal to a process. PID 1 and unknown numbers are ignored.
+
+        Args:
+            pid: The number of the process in the sandbox.
+            number: The number of the signal.
+        """
         raise self._missing_capability(
             "processes", "interrupt a process that it did not start itself"
         )
@@ -518,26 +679,48 @@ class BaseSandbox(ABC):
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> Checkpoint:
         """Write a checkpoint of a process. The caller closes it.
 
-        ``given_fds``: numbers of descriptors that the restored process will receive. Raises
-        OSError.
+        Args:
+            pid: The number of the process in the sandbox.
+            given_fds: Numbers of descriptors that the restored process will receive.
+
+        Raises:
+            OSError: The process cannot be written down, for example because it runs (EBUSY).
         """
         raise self._missing_capability("checkpoint", "move a live process to another sandbox")
 
     def open_terminal(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Open a terminal with this number of rows and columns. Return its master side, and the
-        other side for a program that is started ``on_terminal``."""
+        """Open a terminal.
+
+        Args:
+            size: Its numbers of rows and columns.
+
+        Returns:
+            Its master side, and the other side for a program that is started ``on_terminal``.
+        """
         raise self._missing_capability("terminal", "run a program on a terminal")
 
     def connect(self, address: int | str) -> socket.socket:
-        """Return a connection to a server in the sandbox: to a port of its loopback device, or to
-        the Unix socket at an absolute path. Raises OSError if no server listens there."""
+        """Return a connection to a server in the sandbox.
+
+        Args:
+            address: A port of its loopback device, or the absolute path of a Unix socket.
+
+        Raises:
+            OSError: No server listens there.
+        """
         raise self._missing_capability("connect", "connect to a server in it")
 
     def listen(self, port: int = 0) -> socket.socket:
-        """Return a socket that listens at a port of the sandbox's loopback device (0: a free one).
+        """Return a socket that listens at a port of the sandbox's loopback device.
 
         Programs in the sandbox connect to it, and the caller accepts. It is the only way out of a
-        sandbox without a network. Raises OSError if the port is taken.
+        sandbox without a network.
+
+        Args:
+            port: The number of the port (0: a free one).
+
+        Raises:
+            OSError: The port is taken.
         """
         raise self._missing_capability("listen", "serve programs in it at a port")
 
@@ -566,7 +749,8 @@ class BaseSandbox(ABC):
     def close(self, wait: bool = False) -> None:
         """End every process in the sandbox and free it. May be called again.
 
-        ``wait``: return only after the last process has ended.
+        Args:
+            wait: Return only after the last process has ended.
         """
 
     def __enter__(self) -> Self:

@@ -23,9 +23,20 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 class Determinism:
     """The settings of a deterministic episode.
 
-    ``clock``: a fixed UTC time such as ``2026-01-01 00:00:00``, an offset such as ``+3d`` (units s,
-    m, h, d, w), or ``real``. ``seed`` sets ``$RANDOM`` in every shell, the hash order of Python and
-    Perl, and with ``random='seeded'`` also the random bytes of the C library.
+    Attributes:
+        clock: A fixed UTC time such as ``2026-01-01 00:00:00``, an offset such as ``+3d`` (units s,
+            m, h, d, w), or ``real``.
+        seed: What sets ``$RANDOM`` in every shell, the hash order of Python and Perl, and the
+            random bytes of the C library if ``random`` is ``seeded``. At least 0.
+        random: Whether the random bytes of the C library are ``seeded`` or ``real``.
+        locale: The locale of every command.
+        timezone: The time zone of every command.
+        hostname: The name of the machine.
+        machine_id: The id of the machine, 32 hex digits.
+
+    Raises:
+        UnknownNameError: ``random`` is neither of its values.
+        ConfigError: Another setting has a wrong form.
 
     >>> from intercode_sandbox import Determinism, resolve_determinism
     >>> resolve_determinism({"clock": "2030-01-31 12:00:00"}) == Determinism("2030-01-31 12:00:00")
@@ -56,7 +67,11 @@ class Determinism:
         return seconds if stands else None
 
     def random_seed_for(self, action: int) -> int:
-        """Return the seed of ``$RANDOM`` for an action: 1 to 2147483646."""
+        """Return the seed of ``$RANDOM`` for an action: 1 to 2147483646.
+
+        Args:
+            action: The number of the action in its episode.
+        """
         mixed = (self.seed * 1_000_003 + action) * 0x9E3779B97F4A7C15 % 2**64
         return mixed % 2_147_483_646 + 1
 
@@ -117,6 +132,14 @@ def determinism_from_settings(values: Mapping[str, Any]) -> Determinism:
 
 def resolve_determinism(setting: bool | Mapping[str, Any] | Determinism) -> Determinism | None:
     """Return the settings that an environment uses: None for False, the defaults for True.
+
+    Args:
+        setting: True, False, the settings, or some of them by name.
+
+    Raises:
+        UnknownNameError: There is no setting of that name.
+        ConfigError: A setting has a wrong form.
+        UsageError: ``setting`` is something else.
 
     >>> from intercode_sandbox import resolve_determinism
     >>> resolve_determinism(True).clock

@@ -19,7 +19,11 @@ _MOST_SECONDS = float(1 << 20)  # poll refuses more milliseconds than fit in a C
 
 
 class BaseProcess(Protocol):
-    """A process inside a sandbox. ``pid`` is its number in the sandbox."""
+    """A process inside a sandbox.
+
+    Attributes:
+        pid: Its number in the sandbox.
+    """
 
     pid: int
 
@@ -28,12 +32,23 @@ class BaseProcess(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Return the exit status (negative: the number of the signal that ended it), or None if the
-        timeout in seconds expires first."""
+        """Wait for the end of the process.
+
+        Args:
+            timeout: Seconds to wait (None: no limit).
+
+        Returns:
+            The exit status (negative: the number of the signal that ended it), or None if the time
+            passes first.
+        """
         ...
 
     def kill(self, number: int = 9) -> None:
-        """Send a signal, unless the process has ended."""
+        """Send a signal, unless the process has ended.
+
+        Args:
+            number: The number of the signal.
+        """
         ...
 
 

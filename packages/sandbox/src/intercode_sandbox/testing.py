@@ -24,11 +24,17 @@ _TIMEOUT = 60.0  # seconds; the commands take milliseconds on an idle machine
 
 
 def check_sandbox(open_sandbox: Callable[[], BaseSandbox]) -> tuple[str, ...]:
-    """Check a back end against ``BaseSandbox``. Raises AssertionError.
+    """Check a back end against ``BaseSandbox``.
 
-    ``open_sandbox`` opens a sandbox that has ``/bin/sh`` and the usual small tools. Returns the
-    names of the checked points: all of ``CONFORMANCE_POINTS``, except those of capabilities that
-    the back end does not list. The methods of these must name what is missing.
+    Args:
+        open_sandbox: Opens a sandbox that has ``/bin/sh`` and the usual small tools.
+
+    Returns:
+        The names of the checked points: all of ``CONFORMANCE_POINTS``, except those of capabilities
+        that the back end does not list. The methods of these must name what is missing.
+
+    Raises:
+        AssertionError: The back end does not satisfy a point.
     """
     with open_sandbox() as sandbox:
         checks = {**_BASE_CHECKS}

@@ -92,8 +92,12 @@ class FileEntry:
 class FileInfo:
     """What a path of a sandbox is.
 
-    ``size``: in bytes; of a symbolic link, that of its target's path. ``modified``: when the
-    content changed last, in seconds since 1970. ``target``: the path in a symbolic link.
+    Attributes:
+        kind: The kind of file.
+        mode: The permissions.
+        size: The size in bytes; of a symbolic link, that of its target's path.
+        modified: When the content changed last, in seconds since 1970.
+        target: The path in a symbolic link, else empty.
 
     >>> from intercode_sandbox import Sandbox
     >>> with Sandbox("host", files={"/work/a.txt": "one"}) as sandbox:
@@ -183,10 +187,13 @@ class Image:
 class ResourceUsage:
     """What a sandbox uses now.
 
-    ``cpu_seconds``: processor time since it was opened, without that of background processes which
-    have ended after the process that started them. ``memory``: resident bytes of its processes,
-    each with its share of shared pages. ``processes``: their number. ``disk``, ``files``: bytes
-    and number of its own files and directories.
+    Attributes:
+        cpu_seconds: Processor time since it was opened, without that of background processes which
+            have ended after the process that started them.
+        memory: Resident bytes of its processes, each with its share of shared pages.
+        processes: The number of its processes.
+        disk: Bytes of its own files.
+        files: The number of its own files and directories.
 
     >>> from intercode_sandbox import Sandbox
     >>> with Sandbox("host", files={"/work/a.txt": "one"}) as sandbox:
@@ -207,10 +214,14 @@ class ResourceUsage:
 class Connection:
     """A connection that a program of a sandbox made, or tried to make, to another host.
 
-    ``host``: the name, or the address where the program used one. ``port``: 0 for a name that was
-    looked up and is not allowed. ``address``: where it led. ``sent``, ``received``: bytes of the
-    sandbox. ``refused``: why it was refused, ended, or not made; else empty.
-    ``is_open``: whether it continues.
+    Attributes:
+        host: The name, or the address where the program used one.
+        port: The number of the port; 0 for a name that was looked up and is not allowed.
+        address: Where it led.
+        sent: Bytes that the sandbox sent.
+        received: Bytes that the sandbox received.
+        refused: Why it was refused, ended, or not made; else empty.
+        is_open: Whether it continues.
 
     >>> from intercode_sandbox import Connection
     >>> Connection("git.example.org", 22, refused="the rules do not allow port 22").sent

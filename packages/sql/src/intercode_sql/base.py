@@ -35,9 +35,11 @@ TIMEOUT_MESSAGE = "Query execution was interrupted, maximum statement execution 
 class SqlLimits:
     """Limits of a session.
 
-    ``rows`` limits the rows of one result and ``size`` its text in characters; a longer result is
-    cut, with a note. ``storage`` limits the size of the session's own copy of the data in bytes,
-    for engines that can measure it.
+    Attributes:
+        rows: The most rows of one result; a longer one is cut, with a note.
+        size: The most characters of the text of a result; a longer one is cut, with a note.
+        storage: The most bytes of the session's own copy of the data, for engines that can measure
+            it.
     """
 
     rows: int = 100_000
@@ -49,9 +51,11 @@ class SqlLimits:
 class SqlDeterminism:
     """What statements get in place of the time and of random numbers.
 
-    The time is ``seconds`` since the epoch in UTC if the clock ``stands``, else the present time
-    and ``seconds``. RAND() depends on ``seed`` and on the text of the statement; with None it is
-    random.
+    Attributes:
+        stands: Whether the clock stands.
+        seconds: The time in seconds since the epoch in UTC if the clock stands, else what is added
+            to the present time.
+        seed: What RAND() depends on, besides the text of the statement (None: it is random).
     """
 
     stands: bool
@@ -128,13 +132,23 @@ class SqlSession(Protocol):
         ...
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        """Run one statement, for at most ``timeout`` seconds.
+        """Run one statement.
 
-        ``success_result`` describes ``output`` and ``rows``; ``rows`` is None for a statement
-        without a result. ``exit_code`` is 0, 1 for an error of the statement, or None after a
-        timeout. A statement that is not allowed or not supported is an error with a message of its
-        own. The session stays usable after any statement, also one that ends its connection. Raises
-        ServerLostError if the server is lost, ServerKilledError if the statement is the reason.
+        A statement that is not allowed or not supported is an error with a message of its own. The
+        session stays usable after any statement, also one that ends its connection.
+
+        Args:
+            code: The statement.
+            timeout: Seconds until it is interrupted.
+
+        Returns:
+            The text and the rows, as ``success_result`` describes them; the rows are None for a
+            statement without a result. The exit status is 0, 1 for an error of the statement, or
+            None after a timeout.
+
+        Raises:
+            ServerLostError: The server is lost.
+            ServerKilledError: The statement has ended the server.
         """
         ...
 
@@ -158,7 +172,8 @@ class SqlSession(Protocol):
     def abort(self) -> None:
         """Stop the running statement from another thread, and end the session: this call of ``run``
         and all later ones raise ServerLostError. Returns at once. Can be called from any thread,
-        more than once, and after ``close``."""
+        more than once, and after ``close``.
+        """
         ...
 
     def close(self) -> None:
@@ -170,7 +185,8 @@ class SqlSession(Protocol):
 class DatabaseSnapshot(Protocol):
     """An immutable copy of a session's state.
 
-    ``omitted_tables`` names what it could not copy, such as ``temporary table x``.
+    Attributes:
+        omitted_tables: What it could not copy, such as ``temporary table x``.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -239,12 +255,18 @@ class SqlEngine(Protocol):
         ...
 
     def open(self, database: DatabaseSpec, limits: SqlLimits = ...) -> SqlSession:
-        """Open a session on pristine data, with default settings and ``database.name`` as its
-        default database.
+        """Open a session on pristine data, with default settings.
 
-        Data are loaded when they are first needed, and cached by content. Raises SqlDataError for
-        content that cannot be loaded or lacks that database, SqlUsageError for a kind of content
-        that the engine does not read, and ServerLostError if the server is lost.
+        Data are loaded when they are first needed, and cached by content.
+
+        Args:
+            database: The file with the data, and the name of the default database.
+            limits: Limits of the session.
+
+        Raises:
+            SqlDataError: The content cannot be loaded, or lacks that database.
+            SqlUsageError: The engine does not read this kind of content.
+            ServerLostError: The server is lost.
         """
         ...
 

@@ -90,12 +90,18 @@ def open_engine(
 ) -> SqlEngine:
     """Open the engine of that name.
 
-    ``dsn`` is the address of a server, for an engine that uses one: ``mysql://user:password@host:port``
-    or ``mysql://user@/?unix_socket=/path``. Without it, the engine starts a private server.
-    ``determinism`` fixes the time and the random numbers of statements, for an engine that can.
+    Args:
+        kind: The name of the engine; see ``engine_names``.
+        dsn: The address of a server, for an engine that uses one:
+            ``mysql://user:password@host:port`` or ``mysql://user@/?unix_socket=/path`` (None: the
+            engine starts a private server).
+        determinism: The time and the random numbers of statements, for an engine that can fix them
+            (None: the real ones).
 
-    Raises UnknownEngineError for an unknown name, SqlUsageError for a setting that the engine does
-    not take, and EngineUnavailableError if this machine lacks what the engine needs.
+    Raises:
+        UnknownEngineError: There is no engine of that name.
+        SqlUsageError: The engine does not take a setting.
+        EngineUnavailableError: This machine lacks what the engine needs.
     """
     given = {"dsn": dsn, "determinism": determinism}
     settings = {name: value for name, value in given.items() if value is not None}

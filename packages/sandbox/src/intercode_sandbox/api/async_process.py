@@ -51,7 +51,16 @@ class AsyncSandboxProcess:
     async def read(
         self, stream: Stream = "stdout", *, size: int = CHUNK, timeout: float | None = None
     ) -> bytes:
-        """Return what the program has written since the last call; see ``SandboxProcess.read``."""
+        """Return what the program has written since the last call; see ``SandboxProcess.read``.
+
+        Args:
+            stream: The stream to read.
+            size: The most bytes to return.
+            timeout: Seconds to wait for output (None: no limit).
+
+        Raises:
+            TimeoutError: Nothing arrives within ``timeout``.
+        """
         check_timeout(timeout, may_be_over=True)
         async with asyncio.timeout(timeout):
             while (data := self._read_now(stream, size)) is None:
@@ -59,7 +68,14 @@ class AsyncSandboxProcess:
             return data
 
     async def output(self, timeout: float | None = None) -> AsyncIterator[tuple[str, Stream]]:
-        """Yield pieces of text as the program writes them; see ``SandboxProcess.output``."""
+        """Yield pieces of text as the program writes them; see ``SandboxProcess.output``.
+
+        Args:
+            timeout: Seconds until the program has to end (None: no limit).
+
+        Raises:
+            TimeoutError: The program has not ended within ``timeout``.
+        """
         decoder = codecs.getincrementaldecoder("utf-8")
         decoders = {name: decoder("backslashreplace") for name in _STREAMS}
         async for data, name in self.chunks(timeout):
@@ -67,7 +83,14 @@ class AsyncSandboxProcess:
                 yield text, name
 
     async def chunks(self, timeout: float | None = None) -> AsyncIterator[tuple[bytes, Stream]]:
-        """Yield what ``output`` does as bytes; no bytes at the end of a stream."""
+        """Yield what ``output`` does as bytes; no bytes at the end of a stream.
+
+        Args:
+            timeout: Seconds until the program has to end (None: no limit).
+
+        Raises:
+            TimeoutError: The program has not ended within ``timeout``.
+        """
         check_timeout(timeout, may_be_over=True)
         names = list(_STREAMS)
         loop, rounds = asyncio.get_running_loop(), 0
@@ -88,7 +111,16 @@ class AsyncSandboxProcess:
                     await self._wait_for_any(*names, "exit")
 
     async def write(self, data: str | bytes, timeout: float | None = None) -> None:
-        """Write to the standard input of the program; see ``SandboxProcess.write``."""
+        """Write to the standard input of the program.
+
+        Args:
+            data: What to write; a text is encoded as UTF-8.
+            timeout: Seconds until the program has to have read it (None: no limit).
+
+        Raises:
+            TimeoutError: The program does not read it within ``timeout``.
+            BrokenPipeError: The input of the program is closed.
+        """
         check_timeout(timeout, may_be_over=True)
         rest = memoryview(encode(data) if isinstance(data, str) else data)
         async with asyncio.timeout(timeout):
@@ -100,11 +132,26 @@ class AsyncSandboxProcess:
         await in_executor(self.process.close_input, "commands")
 
     async def resize(self, rows: int, columns: int) -> None:
-        """Change the size of the terminal; see ``SandboxProcess.resize``."""
+        """Change the size of the terminal; see ``SandboxProcess.resize``.
+
+        Args:
+            rows: The number of rows.
+            columns: The number of columns.
+
+        Raises:
+            UsageError: The program has no terminal, or a number is out of its range.
+        """
         self.process.resize(rows, columns)
 
     async def wait(self, timeout: float | None = None) -> int | None:
-        """Return the exit status, or None at the timeout; see ``SandboxProcess.wait``."""
+        """Wait for the end of the program; see ``SandboxProcess.wait``.
+
+        Args:
+            timeout: Seconds to wait (None: no limit).
+
+        Returns:
+            The exit status, or None if the time passes first.
+        """
         check_timeout(timeout, may_be_over=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
@@ -113,7 +160,11 @@ class AsyncSandboxProcess:
         return self.process.wait(0)
 
     async def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send a signal to the program; see ``SandboxProcess.kill``."""
+        """Send a signal to the program; see ``SandboxProcess.kill``.
+
+        Args:
+            number: The number of the signal.
+        """
         await in_executor(lambda: self.process.kill(number), "commands")
 
     async def close(self) -> None:

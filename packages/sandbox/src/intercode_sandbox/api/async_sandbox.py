@@ -58,8 +58,19 @@ def _in_thread(
 class AsyncSandbox:
     """``Sandbox`` for asyncio, opened by ``async with`` or ``await AsyncSandbox.open(...)``.
 
-    The parameters and methods are those of ``Sandbox``. Different sandboxes, and commands in one
-    sandbox, run at the same time. A cancelled ``run`` kills its command.
+    The methods are those of ``Sandbox``. Different sandboxes, and commands in one sandbox, run at
+    the same time. A cancelled ``run`` kills its command.
+
+    Args:
+        image: The root file system; see ``Sandbox``, also for the other parameters.
+        network: ``none``, ``host``, or rules.
+        limits: Limits on what runs in it (None: the defaults of ``Limits``).
+        env: Environment variables of all commands.
+        files: What is written before the first command, by path.
+        backend: The back end.
+        users: Whether it has other users than root.
+        mounts: Directories of this machine that it shows read-only, by their paths in it.
+        secrets: Variables of commands whose values no record has.
 
     >>> import asyncio
     >>> from intercode_sandbox import AsyncSandbox
@@ -99,20 +110,36 @@ class AsyncSandbox:
 
     @classmethod
     def of(cls, sandbox: Sandbox) -> Self:
-        """Return this interface for an open sandbox, which it then owns."""
+        """Return this interface for an open sandbox, which it then owns.
+
+        Args:
+            sandbox: The open sandbox.
+        """
         made = cls.__new__(cls)
         made._sandbox = sandbox
         return made
 
     @classmethod
     async def open(cls, image: str = "host", **settings: object) -> Self:
-        """Open a sandbox. ``settings``: the parameters of ``Sandbox``."""
+        """Open a sandbox.
+
+        Args:
+            image: The root file system; see ``Sandbox``.
+            **settings: The other parameters of ``Sandbox``.
+
+        Raises:
+            UsageError: The image does not exist, or a value is not of its form.
+            SandboxError: No sandbox can be opened.
+        """
         return await cls(image, **settings).__aenter__()  # type: ignore[arg-type]
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox with the same methods, which block. Raises SandboxError before it is
-        opened."""
+        """The sandbox with the same methods, which block.
+
+        Raises:
+            SandboxError: It is not opened yet.
+        """
         if self._sandbox is None:
             raise SandboxError("the sandbox is not open: use `async with` or AsyncSandbox.open")
         return self._sandbox
@@ -155,8 +182,19 @@ class AsyncSandbox:
         merge_stderr: bool = False,
         on_output: OutputCallback | None = None,
     ) -> Result:
-        """Run a command to its end; see ``Sandbox.run``. ``on_output``, a function, is called in
-        the event loop."""
+        """Run a command to its end and return its output; see ``Sandbox.run``, also for the errors.
+
+        Args:
+            command: A text for ``/bin/sh -c``, or a program and its arguments.
+            stdin: The input of the command.
+            cwd: Its directory (None: that of the image).
+            env: Variables besides those of the sandbox.
+            user: A name or number, if the sandbox has ``users`` (None: root).
+            timeout: Seconds until the command is killed (None: no limit).
+            merge_stderr: Whether stderr is part of stdout, in the order of writing.
+            on_output: A function, not a coroutine function, that is called in the event loop with
+                each piece of output and the name of its stream.
+        """
         sandbox = self.sandbox
 
         check_timeout(timeout)
@@ -201,7 +239,17 @@ class AsyncSandbox:
         merge_stderr: bool = False,
         terminal: bool | TerminalSize = False,
     ) -> AsyncSandboxProcess:
-        """Start a program and return without waiting for it; see ``Sandbox.spawn``."""
+        """Start a program and return without waiting for it; see ``Sandbox.spawn``, also for the
+        errors.
+
+        Args:
+            command: A text for ``/bin/sh -c``, or a program and its arguments.
+            cwd: Its directory (None: that of the image).
+            env: Variables besides those of the sandbox.
+            user: A name or number, if the sandbox has ``users`` (None: root).
+            merge_stderr: Whether stderr is part of stdout, in the order of writing.
+            terminal: Whether it runs on a pseudo-terminal, or the rows and columns of one.
+        """
         process = await obtain(
             lambda: self.sandbox.spawn(
                 command, cwd=cwd, env=env, user=user, merge_stderr=merge_stderr, terminal=terminal
@@ -237,12 +285,21 @@ class AsyncSandbox:
     async def from_snapshot(
         cls, snapshot: snapshots.Snapshot, *, secrets: Mapping[str, str] | None = None
     ) -> Self:
-        """Open a new sandbox with the files of a snapshot; see ``Sandbox.from_snapshot``."""
+        """Open a new sandbox with the files of a snapshot; see ``Sandbox.from_snapshot``.
+
+        Args:
+            snapshot: The snapshot.
+            secrets: The secrets of the new sandbox (None: it has none).
+        """
         opening = partial(Sandbox.from_snapshot, snapshot, secrets=secrets)
         return cls.of(await obtain(opening, Sandbox.close))
 
     async def fork(self, n: int = 1) -> list[Self]:
-        """Return new sandboxes with copies of the files; see ``Sandbox.fork``."""
+        """Return new sandboxes with copies of the files; see ``Sandbox.fork``.
+
+        Args:
+            n: The number of new sandboxes, at least 1.
+        """
         forks = await obtain(lambda: self.sandbox.fork(n), _close_all)
         return [self.of(fork) for fork in forks]
 
@@ -251,19 +308,34 @@ class AsyncSandbox:
         cls, identifier: str, backend: str, *, secrets: Mapping[str, str] | None = None
     ) -> Self:
         """Return the sandbox that ``detach`` has left running; see ``Sandbox.attach``.
-        If it is cancelled, the sandbox is detached with the same id."""
+        If it is cancelled, the sandbox is detached with the same id.
+
+        Args:
+            identifier: The id that ``detach`` returned.
+            backend: The server, ``remote:URL``.
+            secrets: The secrets of the sandbox, which the server does not keep.
+        """
         opening = partial(Sandbox.attach, identifier, backend, secrets=secrets)
         return cls.of(await obtain(opening, Sandbox.detach))
 
     @classmethod
     async def load(cls, path: str | Path, image: str = "host", **settings: Any) -> Self:
-        """Open a new sandbox with the files that ``save`` wrote; see ``Sandbox.load``, also for
-        ``settings``."""
+        """Open a new sandbox with the files that ``save`` wrote; see ``Sandbox.load``.
+
+        Args:
+            path: The saved file.
+            image: The image of the sandbox that was saved.
+            **settings: The other parameters of ``Sandbox.load``.
+        """
         return cls.of(await obtain(lambda: Sandbox.load(path, image, **settings), Sandbox.close))
 
     # ------------------------------------------------------------------------- end
     async def close(self, wait: bool = False) -> None:
-        """End everything in the sandbox; see ``Sandbox.close``. May be called again."""
+        """End everything in the sandbox; see ``Sandbox.close``. May be called again.
+
+        Args:
+            wait: Return only after the last process has ended.
+        """
         if self._sandbox is not None:
             await finish_in_executor(lambda: self.sandbox.close(wait))
 

@@ -27,8 +27,8 @@ _MAX_CONNECTIONS = 128
 class ForwardedPort:
     """A port of this machine that leads to a server in a sandbox; see ``Sandbox.forward``.
 
-    ``host``, ``port``: the address on this machine. Close it, or use it in a ``with`` or ``async
-    with`` statement, to end it with its connections.
+    Close it, or use it in a ``with`` or ``async with`` statement, to end it with its connections.
+    ``host`` and ``port`` are its address on this machine.
 
     >>> from intercode_sandbox import Sandbox
     >>> with Sandbox("host") as sandbox, sandbox.forward(8000) as forwarded:

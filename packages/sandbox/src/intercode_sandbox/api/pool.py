@@ -25,14 +25,31 @@ _WORKERS = 2
 
 
 class SandboxPool:
-    """Keeps up to ``size`` sandboxes ready, and opens another whenever one is taken.
+    """Keeps sandboxes ready, and opens another whenever one is taken.
 
     Any number can be taken at a time, from any thread; if none is ready, one is opened on the spot.
-    ``recycle``: a sandbox that is given back is reset in place where the back end can do that,
-    instead of opening another, which costs a fifth of the processor time; it keeps its user,
-    process and network namespaces. Without it, each is new. The other parameters are those of
-    ``Sandbox``. Close the pool to end the sandboxes that wait in it. A forked child has a pool
-    of its own, which opens its sandboxes with the first ``take``. Raises as ``Sandbox`` does.
+    Close the pool to end the sandboxes that wait in it. A forked child has a pool of its own, which
+    opens its sandboxes with the first ``take``.
+
+    Args:
+        image: The root file system; see ``Sandbox``, also for the parameters after ``recycle``.
+        size: The most sandboxes that are ready at a time, at least 1.
+        recycle: Whether a sandbox that is given back is reset in place where the back end can do
+            that, instead of opening another, which costs a fifth of the processor time; it keeps
+            its user, process and network namespaces. Otherwise each is new.
+        network: ``none``, ``host``, or rules.
+        limits: Limits on what runs in each sandbox (None: the defaults of ``Limits``).
+        env: Environment variables of all commands.
+        files: What is written before the first command, by path.
+        backend: The back end.
+        users: Whether the sandboxes have other users than root.
+        mounts: Directories of this machine that they show read-only, by their paths in them.
+        secrets: Variables of commands whose values no record has.
+
+    Raises:
+        UsageError: ``size`` is less than 1, the image does not exist, or a value is not of its
+            form.
+        SandboxError: No sandbox can be opened.
 
     >>> from intercode_sandbox import SandboxPool
     >>> with SandboxPool("host", size=1) as pool, pool.sandbox() as sandbox:
@@ -123,7 +140,9 @@ class SandboxPool:
     def take(self) -> Sandbox:
         """Return a sandbox, which the caller closes or gives back.
 
-        Raises UsageError after ``close``, and as ``Sandbox`` does.
+        Raises:
+            UsageError: The pool is closed.
+            SandboxError: No sandbox can be opened.
         """
         with self._lock:
             if self._is_closed:
@@ -143,10 +162,17 @@ class SandboxPool:
         return sandbox
 
     def give_back(self, sandbox: Sandbox) -> None:
-        """Take a sandbox back, which is then recycled or closed. ``sandbox``, its processes and its
-        forwarded ports are closed for the caller. Raises UsageError for a sandbox that was not
-        taken from this pool, or was given back already. Does nothing in a forked child with one
-        that its parent took."""
+        """Take a sandbox back, which is then recycled or closed.
+
+        It is closed for the caller, with its processes and its forwarded ports. In a forked child,
+        nothing happens to a sandbox that the parent took.
+
+        Args:
+            sandbox: A sandbox that was taken from this pool.
+
+        Raises:
+            UsageError: It was not taken from this pool, or was given back already.
+        """
         if sandbox._is_inherited:
             return
         with self._lock:

@@ -107,10 +107,19 @@ class SandboxProcess:
     def read(
         self, stream: Stream = "stdout", *, size: int = CHUNK, timeout: float | None = None
     ) -> bytes:
-        """Return what the program has written since the last call, at most ``size`` bytes.
+        """Return what the program has written since the last call; wait for output if there is
+        none.
 
-        Waits for output if there is none. Returns no bytes at the end of the stream. Raises
-        TimeoutError if nothing arrives for ``timeout`` seconds (None: no limit).
+        Args:
+            stream: The stream to read.
+            size: The most bytes to return.
+            timeout: Seconds to wait for output (None: no limit).
+
+        Returns:
+            The output; no bytes at the end of the stream.
+
+        Raises:
+            TimeoutError: Nothing arrives within ``timeout``.
         """
         if stream not in ("stdout", "stderr"):
             raise UsageError(f"a program writes to stdout and stderr, not to {stream!r}")
@@ -127,7 +136,13 @@ class SandboxProcess:
         """Yield pieces of text as the program writes them, each with the name of its stream.
 
         Ends when the program has ended and its output is read, even if background processes hold
-        its streams open. Raises TimeoutError if that takes more than ``timeout`` seconds.
+        its streams open.
+
+        Args:
+            timeout: Seconds until the program has to end (None: no limit).
+
+        Raises:
+            TimeoutError: The program has not ended within ``timeout``.
         """
         refuse_inherited(self._owner, "program")
         decoders = {
@@ -139,7 +154,14 @@ class SandboxProcess:
                 yield text, name
 
     def chunks(self, timeout: float | None = None) -> Iterator[tuple[bytes, Stream]]:
-        """Yield what ``output`` does as bytes; no bytes at the end of a stream."""
+        """Yield what ``output`` does as bytes; no bytes at the end of a stream.
+
+        Args:
+            timeout: Seconds until the program has to end (None: no limit).
+
+        Raises:
+            TimeoutError: The program has not ended within ``timeout``.
+        """
         refuse_inherited(self._owner, "program")
         check_timeout(timeout, may_be_over=True)
         unread = {fd: name for name, fd in self._streams.items()}
@@ -157,8 +179,13 @@ class SandboxProcess:
     def write(self, data: str | bytes, timeout: float | None = None) -> None:
         """Write to the standard input of the program.
 
-        Raises TimeoutError if the program does not read it within ``timeout`` seconds,
-        BrokenPipeError if its input is closed.
+        Args:
+            data: What to write; a text is encoded as UTF-8.
+            timeout: Seconds until the program has to have read it (None: no limit).
+
+        Raises:
+            TimeoutError: The program does not read it within ``timeout``.
+            BrokenPipeError: The input of the program is closed.
         """
         check_timeout(timeout, may_be_over=True)
         rest = memoryview(encode(data) if isinstance(data, str) else data)
@@ -169,8 +196,17 @@ class SandboxProcess:
                 raise TimeoutError(f"the program did not read its input within {timeout} s")
 
     def write_some(self, data: bytes | memoryview) -> int:
-        """Write as much to the standard input as is possible without waiting. Return the number of
-        bytes. Raises BrokenPipeError if the input is closed."""
+        """Write as much to the standard input as is possible without waiting.
+
+        Args:
+            data: The bytes to write.
+
+        Returns:
+            The number of bytes that were written.
+
+        Raises:
+            BrokenPipeError: The input of the program is closed.
+        """
         refuse_inherited(self._owner, "program")
         with self._lock:
             if self._input < 0:
@@ -189,8 +225,15 @@ class SandboxProcess:
             self._close_input()
 
     def resize(self, rows: int, columns: int) -> None:
-        """Change the size of the terminal; its programs receive SIGWINCH. Raises UsageError for a
-        program without one."""
+        """Change the size of the terminal; its programs receive SIGWINCH.
+
+        Args:
+            rows: The number of rows, from 1 to 65535.
+            columns: The number of columns, from 1 to 65535.
+
+        Raises:
+            UsageError: The program has no terminal, or a number is out of its range.
+        """
         import termios  # not on Windows
 
         if not self.terminal or self._input < 0:
@@ -199,8 +242,15 @@ class SandboxProcess:
 
     # ------------------------------------------------------------------------- end
     def wait(self, timeout: float | None = None) -> int | None:
-        """Return the exit status (negative: the number of the signal that ended the program), or
-        None if ``timeout`` seconds pass first (None: no limit)."""
+        """Wait for the end of the program.
+
+        Args:
+            timeout: Seconds to wait (None: no limit).
+
+        Returns:
+            The exit status (negative: the number of the signal that ended the program), or None if
+            the time passes first.
+        """
         refuse_inherited(self._owner, "program")
         check_timeout(timeout, may_be_over=True)
         if self._exit_code is None:
@@ -211,7 +261,11 @@ class SandboxProcess:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal to the program; SIGKILL also to all its descendants, if the sandbox has the
-        capability ``processes``. Does nothing after ``close``."""
+        capability ``processes``. Does nothing after ``close``.
+
+        Args:
+            number: The number of the signal.
+        """
         if self._is_closed:
             return
         refuse_inherited(self._owner, "program")
@@ -292,8 +346,14 @@ class SandboxProcess:
                 os.close(fd)
 
     def fileno(self, of: Stream | Literal["stdin", "exit"] = "stdout") -> int:
-        """Return a descriptor for poll and event loops: of a stream, or one that is readable when
-        the program has ended (``exit``). Raises UsageError after the end."""
+        """Return a descriptor for poll and event loops.
+
+        Args:
+            of: A stream; or ``exit``, whose descriptor is readable when the program has ended.
+
+        Raises:
+            UsageError: The stream or the program has ended.
+        """
         if of == "stdin":
             fd = self._input
         elif of == "exit":
@@ -306,8 +366,14 @@ class SandboxProcess:
 
     def duplicate(self, of: Stream | Literal["stdin", "exit"] = "stdout") -> int:
         """Return a duplicate of what ``fileno`` returns, for the caller to close. Unlike that
-        number, it stays what it is if another thread closes the program. Raises UsageError after
-        the end."""
+        number, it stays what it is if another thread closes the program.
+
+        Args:
+            of: A stream, or ``exit``.
+
+        Raises:
+            UsageError: The stream or the program has ended.
+        """
         with self._lock:
             return os.dup(self.fileno(of))
 

@@ -9,22 +9,29 @@ from intercode_sandbox.contract import LimitExceeded
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of ``Sandbox.run``.
+    """The result of ``Sandbox.run``. Bytes of texts that are not UTF-8 are shown as ``\\xNN``.
 
-    ``stdout``, ``stderr``: the text of each stream. ``output``: both, in the order in which they
-    arrived; pieces that were written at nearly the same time may have changed places, unless the
-    command ran with ``merge_stderr``. Bytes that are not UTF-8 are shown as ``\\xNN``;
-    ``stdout_bytes`` and ``stderr_bytes`` are the bytes, without the line for those left out.
-    ``exit_code``: the exit status; negative, the number of the signal that ended the command; None
-    at the time limit. ``duration``: wall time in seconds. ``omitted_bytes``: bytes left out of the
-    middle of the streams, because one exceeded ``Limits.output``. ``limit_exceeded``: the limit
-    because of which a process was killed, not started or refused something, such as ``memory``;
-    empty if there was none. While other processes of the owner run, only what the command itself
-    has met is told. What no process is killed for (``file_size``, ``open_files``,
-    ``address_space``) is told of a command that failed and printed the message of the C library,
-    such as ``File too large``; ``disk`` and ``inodes``, if the files have reached that limit. The
-    kernel reports a process that it kills for ``file_size`` to its parent alone, so a command that
-    ends with 0 after it names no limit.
+    While other processes of the owner run, ``limit_exceeded`` tells only what the command itself
+    has met. What no process is killed for (``file_size``, ``open_files``, ``address_space``) is
+    told of a command that failed and printed the message of the C library, such as ``File too
+    large``; ``disk`` and ``inodes``, if the files have reached that limit. The kernel reports a
+    process that it kills for ``file_size`` to its parent alone, so a command that ends with 0 after
+    it names no limit.
+
+    Attributes:
+        stdout: The text of stdout.
+        stderr: The text of stderr.
+        output: Both, in the order in which they arrived; pieces that were written at nearly the
+            same time may have changed places, unless the command ran with ``merge_stderr``.
+        exit_code: The exit status; negative, the number of the signal that ended the command; None
+            at the time limit.
+        duration: Wall time in seconds.
+        omitted_bytes: Bytes left out of the middle of the streams, because one exceeded
+            ``Limits.output``.
+        limit_exceeded: The limit because of which a process was killed, not started or refused
+            something, such as ``memory``; empty if there was none.
+        stdout_bytes: The bytes of stdout, without the line for those left out.
+        stderr_bytes: The bytes of stderr, likewise.
 
     >>> from intercode_sandbox import Sandbox
     >>> with Sandbox("host") as sandbox:

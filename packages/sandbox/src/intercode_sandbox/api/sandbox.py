@@ -35,22 +35,31 @@ DEFAULT_TIMEOUT = 60.0
 class Sandbox:
     """An isolated machine in which a program runs commands.
 
-    ``image``: the root file system: ``host`` (the programs of this machine), ``dir:/path``,
-    ``dockerfile:DIR``, ``recipe:NAME``, ``HOST/NAME:TAG`` of a registry, or any other form of
-    docs/images.md. ``network``: ``none``, ``host`` for the machine's own, or rules such
-    as ``allow:git.example.org,*.example.com:443``; see docs/network.md. ``limits``: see
-    ``Limits``. ``env``: environment variables of all commands, besides those of the image.
-    ``files``: written before the first command; see ``Files``. ``backend``: ``auto`` (the
-    strongest isolation tier that works), ``namespace``, ``docker``, ``podman``, ``chroot``,
-    ``landlock``, ``remote:URL``, or a reference to one of your own. ``users``: the sandbox has
-    other users than root, for the parameter ``user`` of ``run`` and ``spawn``. ``mounts``:
-    directories of this machine that the sandbox shows read-only, by their paths in it.
-    ``secrets``: environment variables of ``run`` and ``spawn`` whose values no record has; a
-    ``Result`` shows ``[secret NAME]`` in their place. Forks have them, files and snapshots do not.
-
-    Raises UsageError for an image that does not exist, SandboxError if no sandbox can be opened.
     Every method raises SandboxLostError once the sandbox is gone, its subclass SandboxKilledError
-    if what ran in it has ended it, and UsageError in a forked child of the process that opened it.
+    if what ran in it has ended it, and UsageError in a forked child of the process that opened it
+    and for a path in the sandbox that is not absolute.
+
+    Args:
+        image: The root file system: ``host`` (the programs of this machine), ``dir:/path``,
+            ``dockerfile:DIR``, ``recipe:NAME``, ``HOST/NAME:TAG`` of a registry, or any other form
+            of docs/images.md.
+        network: ``none``, ``host`` for the machine's own, or rules such as
+            ``allow:git.example.org,*.example.com:443``; see docs/network.md.
+        limits: Limits on what runs in it (None: the defaults of ``Limits``).
+        env: Environment variables of all commands, besides those of the image.
+        files: What is written before the first command, by path: a text, bytes, or the ``Path`` of
+            a file or directory of this machine.
+        backend: ``auto`` (the strongest isolation tier that works), ``namespace``, ``docker``,
+            ``podman``, ``chroot``, ``landlock``, ``remote:URL``, or a reference to one of your own.
+        users: Whether it has other users than root, for the parameter ``user`` of its methods.
+        mounts: Directories of this machine that it shows read-only, by their paths in it.
+        secrets: Environment variables of ``run`` and ``spawn`` whose values no record has; a
+            ``Result`` shows ``[secret NAME]`` in their place. Forks have them, files and snapshots
+            do not.
+
+    Raises:
+        UsageError: The image does not exist, or a value is not of its form.
+        SandboxError: No sandbox can be opened.
 
     >>> from intercode_sandbox import Sandbox
     >>> with Sandbox("host") as sandbox:
@@ -98,7 +107,12 @@ class Sandbox:
 
     @classmethod
     def from_base(cls, base: BaseSandbox, secrets: Secrets | None = None) -> Self:
-        """Return this interface for an open sandbox of a back end, which it then owns."""
+        """Return this interface for an open sandbox of a back end, which it then owns.
+
+        Args:
+            base: The sandbox of the back end.
+            secrets: Variables of commands whose values are shown nowhere (None: there are none).
+        """
         sandbox = cls.__new__(cls)
         sandbox._attach(base, secrets or Secrets(None))
         return sandbox
@@ -122,8 +136,12 @@ class Sandbox:
     # ------------------------------------------------------------------ properties
     @property
     def base(self) -> BaseSandbox:
-        """The sandbox of the back end. Raises SandboxLostError after ``release``, UsageError in a
-        forked child."""
+        """The sandbox of the back end.
+
+        Raises:
+            SandboxLostError: The sandbox was released or detached.
+            UsageError: This process is a forked child of its owner.
+        """
         refuse_inherited(self._owner)
         if self._base is None:
             raise SandboxLostError(self._released)
@@ -182,19 +200,29 @@ class Sandbox:
     ) -> Result:
         """Run a command to its end and return its output.
 
-        ``command``: a text for ``/bin/sh -c``, or a program and its arguments. ``stdin``: its
-        input. ``cwd``: its directory (None: that of the image). ``env``: variables besides those of
-        the sandbox. ``user``: a name or number, if the sandbox has ``users`` (None: root).
-        ``timeout``: seconds until the command is killed with everything that it has started (None:
-        no limit); the result has the output so far. ``merge_stderr``: stderr is part of stdout, in
-        the order of writing.
-        ``on_output``: called with each piece of output as it arrives, and the name of its stream;
-        if it raises, the command is killed.
-
         Several threads may run commands in one sandbox. A command that fails is a result like any
-        other, also a text if /bin/sh is gone (status 127). Raises OSError if the program or ``cwd``
-        cannot be used, UsageError for an unknown user, MissingCapabilityError for another user
-        than root in a sandbox that was opened without ``users``.
+        other, also a text if /bin/sh is gone (status 127).
+
+        Args:
+            command: A text for ``/bin/sh -c``, or a program and its arguments.
+            stdin: The input of the command.
+            cwd: Its directory (None: that of the image).
+            env: Variables besides those of the sandbox.
+            user: A name or number, if the sandbox has ``users`` (None: root).
+            timeout: Seconds until the command is killed with everything that it has started (None:
+                no limit); the result has the output so far.
+            merge_stderr: Whether stderr is part of stdout, in the order of writing.
+            on_output: Called with each piece of output as it arrives, and the name of its stream;
+                if it raises, the command is killed.
+
+        Returns:
+            The output, the exit status, and the limit that was exceeded.
+
+        Raises:
+            OSError: The program or ``cwd`` cannot be used.
+            UsageError: There is no such user, or a value is not of its form.
+            MissingCapabilityError: ``user`` is not root, and the sandbox was opened without
+                ``users``.
         """
         check_timeout(timeout)
         made = make_command(
@@ -222,9 +250,19 @@ class Sandbox:
     ) -> SandboxProcess:
         """Start a program and return without waiting for it.
 
-        ``terminal``: run it on a pseudo-terminal of 24 rows and 80 columns, or of the given
-        number of rows and columns; raises MissingCapabilityError without ``terminal``. The other
-        parameters and errors are those of ``run``.
+        Args:
+            command: A text for ``/bin/sh -c``, or a program and its arguments.
+            cwd: Its directory (None: that of the image).
+            env: Variables besides those of the sandbox.
+            user: A name or number, if the sandbox has ``users`` (None: root).
+            merge_stderr: Whether stderr is part of stdout, in the order of writing.
+            terminal: True: run it on a pseudo-terminal of 24 rows and 80 columns; a pair: of that
+                number of rows and columns.
+
+        Raises:
+            OSError: The program or ``cwd`` cannot be used.
+            UsageError: There is no such user, or a value is not of its form.
+            MissingCapabilityError: The sandbox lacks ``terminal``, or other users than root.
         """
         made = make_command(
             self.base,
@@ -245,9 +283,18 @@ class Sandbox:
     def read(self, path: str, limit: int = 64 << 20, *, user: str | int | None = None) -> bytes:
         """Return the content of a regular file. Links are resolved inside the sandbox.
 
-        ``user``: read it with the rights of a user; see ``run``. Raises FileNotFoundError,
-        IsADirectoryError, PermissionError, or OSError for any other kind of file and for one larger
-        than ``limit`` bytes.
+        Args:
+            path: The absolute path of the file.
+            limit: The most bytes that it may have.
+            user: Read it with the rights of this user, as in ``run`` (None: root).
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            IsADirectoryError: It is a directory.
+            PermissionError: The user may not read it.
+            OSError: It is another kind of file, or larger than ``limit``.
+            MissingCapabilityError: ``user`` is not root, and the sandbox was opened without
+                ``users``.
         """
         if user is None:
             return transfer.read(self.base, path, limit)
@@ -262,9 +309,19 @@ class Sandbox:
         An existing file is written in place, so that its other names have the content, too. It
         stays as it was if the disk has no room.
 
-        ``user``: write it with the rights of a user, to whom new files and directories then belong;
-        see ``run``. A file of another user that it may write keeps its owner and mode, and a full
-        disk empties it.
+        Args:
+            path: The absolute path of the file.
+            data: Its content; a text is encoded as UTF-8.
+            mode: Its permissions.
+            user: Write it with the rights of this user, as in ``run`` (None: root). New files and
+                directories then belong to the user. A file of somebody else that the user may write
+                keeps its owner and mode, and a full disk empties it.
+
+        Raises:
+            IsADirectoryError: The path is that of a directory.
+            OSError: It cannot be written, or is larger than the limit ``file_size``.
+            MissingCapabilityError: ``user`` is not root, and the sandbox was opened without
+                ``users``.
         """
         content = encode(data) if isinstance(data, str) else data
         if user is None:
@@ -274,19 +331,44 @@ class Sandbox:
 
     @redact_errors
     def write_files(self, files: Files) -> None:
-        """Write several files or trees; see ``Files``."""
+        """Write several files or trees.
+
+        Args:
+            files: What to write, by path: a text, bytes, or the ``Path`` of a file or directory of
+                this machine.
+
+        Raises:
+            UsageError: There is nothing at a path of this machine.
+            OSError: A file cannot be written.
+            SandboxError: A directory cannot be written, for example without tar in the image.
+        """
         transfer.write_files(self.base, self.live, files)
 
     @redact_errors
     def stat(self, path: str, *, follow: bool = True) -> FileInfo:
-        """Return what a path is: kind, mode, size, time. ``follow``: of a symbolic link, what it
-        leads to. Raises FileNotFoundError, or OSError for a path that cannot be reached and one in
-        /proc, MissingCapabilityError without ``listing``."""
+        """Return what a path is: kind, mode, size in bytes, time.
+
+        Args:
+            path: The absolute path.
+            follow: Whether a symbolic link stands for what it leads to.
+
+        Raises:
+            FileNotFoundError: There is nothing at the path.
+            OSError: The path cannot be reached, or is in /proc.
+            MissingCapabilityError: The sandbox lacks ``listing``.
+        """
         return transfer.describe(self.base, path, follow)
 
     def exists(self, path: str) -> bool:
         """Return whether there is something at a path; a link that leads nowhere is nothing.
-        Raises as ``stat`` does."""
+
+        Args:
+            path: The absolute path.
+
+        Raises:
+            OSError: The path cannot be reached, or is in /proc.
+            MissingCapabilityError: The sandbox lacks ``listing``.
+        """
         try:
             self.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -295,25 +377,56 @@ class Sandbox:
 
     @redact_errors
     def list_files(self, path: str) -> dict[str, FileInfo]:
-        """Return the names in a directory, sorted, with what each of them is; links are not
-        followed. Needs no program of the image. Raises NotADirectoryError, or as ``stat`` does."""
+        """Return what is in a directory. Needs no program of the image.
+
+        Args:
+            path: The absolute path of the directory.
+
+        Returns:
+            The sorted names, with what each of them is; links are not followed.
+
+        Raises:
+            NotADirectoryError: The path is not that of a directory.
+            FileNotFoundError: There is nothing at the path.
+            OSError: The path cannot be reached, or is in /proc.
+            MissingCapabilityError: The sandbox lacks ``listing``.
+        """
         return transfer.list_files(self.base, path)
 
     @redact_errors
     def remove(self, path: str, *, recursive: bool = False, user: str | int | None = None) -> None:
-        """Remove a file, a link, or with ``recursive`` a directory and all in it. Needs no program
-        of the image. ``user``: with the rights of a user, by ``rm`` of the image; see ``run``.
-        Raises FileNotFoundError, IsADirectoryError without ``recursive``, OSError if something
-        cannot be removed, SandboxError if the image has no ``rm`` for ``user``."""
+        """Remove a file, a link or a directory. Needs no program of the image, unless ``user`` is
+        given.
+
+        Args:
+            path: The absolute path.
+            recursive: Whether a directory is removed with all in it.
+            user: Remove it with the rights of this user, by ``rm`` of the image (None: as root).
+
+        Raises:
+            FileNotFoundError: There is nothing at the path.
+            IsADirectoryError: It is a directory, and ``recursive`` is False.
+            OSError: Something cannot be removed.
+            SandboxError: The image has no ``rm`` for ``user``.
+            MissingCapabilityError: The sandbox lacks ``listing``, or other users than root.
+        """
         transfer.remove(self.base, self.live, path, recursive, user)
 
     @redact_errors
     def upload(self, local: str | Path, path: str) -> None:
-        """Copy a file or directory of this machine to ``path``.
+        """Copy a file or directory of this machine into the sandbox.
 
         A directory is merged into an existing one, with its modes and links; that needs tar in the
-        image. Raises UsageError if there is nothing at ``local``, OSError or SandboxError if it
-        cannot be written.
+        image.
+
+        Args:
+            local: The file or directory of this machine.
+            path: The absolute path of the copy in the sandbox.
+
+        Raises:
+            UsageError: There is no file or directory at ``local``.
+            OSError: The file cannot be written.
+            SandboxError: The directory cannot be written.
         """
         transfer.upload(self.base, self.live, Path(local), path)
 
@@ -321,49 +434,89 @@ class Sandbox:
     def download(
         self, path: str, local: str | Path, limit: int = transfer.DEFAULT_LIMIT
     ) -> list[str]:
-        """Copy the file or directory at ``path`` to ``local`` on this machine.
+        """Copy a file or directory of the sandbox to this machine.
 
-        A directory goes into a new or empty one, and needs tar in the image. Regular files,
-        directories and relative links inside the tree are written: another link, or a pipe, that
-        hostile code has left would lead a reader on this machine elsewhere. Returns the names of
-        what was left out, relative to ``path``; empty for a file. Raises as ``read`` does,
-        DataError for more than ``limit`` bytes in a directory.
+        A directory needs tar in the image. Regular files, directories and relative links inside the
+        tree are written: another link, or a pipe, that hostile code has left would lead a reader on
+        this machine elsewhere.
+
+        Args:
+            path: The absolute path in the sandbox.
+            local: The path of the copy on this machine; that of a directory is new or empty.
+            limit: The most bytes of the file, or of all files of the directory.
+
+        Returns:
+            The names of what was left out, relative to ``path``; none for a file.
+
+        Raises:
+            FileNotFoundError: There is nothing at ``path``.
+            OSError: It is no file or directory, or a file of more than ``limit`` bytes.
+            DataError: A directory has more than ``limit`` bytes.
+            UsageError: ``local`` is a directory that is not empty.
+            SandboxError: The image has no tar, or the directory cannot be read completely.
         """
         return transfer.download(self.base, self.live, path, Path(local), limit)
 
     def changes(self) -> dict[str, FileEntry]:
         """Return every path that differs from the image, sorted: what ``files`` and uploads have
-        written, too. Deleted paths have the kind ``gone``."""
+        written, too. Deleted paths have the kind ``gone``.
+        """
         return self.base.changes()
 
     # ------------------------------------------------------------------- snapshots
     def snapshot(self) -> snapshots.Snapshot:
         """Copy the files. The sandbox continues, with its processes, which are paused meanwhile and
-        are not part of the snapshot. Raises MissingCapabilityError without ``fork``."""
+        are not part of the snapshot.
+
+        Raises:
+            MissingCapabilityError: The sandbox lacks ``fork``.
+            TooManyChangesError: More files have changed than can be listed.
+        """
         return snapshots.Snapshot(self.base.snapshot())
 
     @redact_errors
     def restore(self, snapshot: snapshots.Snapshot) -> None:
-        """Replace the files by those of a snapshot, which may be of another sandbox on the same
-        image and back end. Live processes continue with the new files. Raises
-        MissingCapabilityError without ``restore``, SandboxError if it is not possible."""
+        """Replace the files by those of a snapshot. Live processes continue with the new files.
+
+        Args:
+            snapshot: A snapshot of this sandbox, or of another one on the same image and back end.
+
+        Raises:
+            MissingCapabilityError: The sandbox lacks ``restore``.
+            SandboxError: It is not possible, for example because the back ends differ.
+        """
         self.base.restore(snapshot.files)
 
     @classmethod
     def from_snapshot(
         cls, snapshot: snapshots.Snapshot, *, secrets: Mapping[str, str] | None = None
     ) -> Self:
-        """Open a new sandbox with the files, limits and variables of a snapshot's sandbox, which
-        has no secrets but those given here."""
+        """Open a new sandbox with the files, limits and variables of a snapshot's sandbox.
+
+        Args:
+            snapshot: The snapshot.
+            secrets: The secrets of the new sandbox (None: it has none); a snapshot keeps none.
+
+        Raises:
+            UsageError: The snapshot is closed.
+            SandboxError: No sandbox can be opened.
+        """
         given = Secrets(secrets)
         return cls.from_base(snapshot.files.open(), given)
 
     @redact_errors
     def fork(self, n: int = 1) -> list[Self]:
-        """Return ``n`` new sandboxes with copies of the files, limits and variables.
+        """Return new sandboxes with copies of the files, limits and variables.
 
-        They share nothing with this one and each other. Processes are not copied. Raises
-        MissingCapabilityError without ``fork``.
+        They share nothing with this one and each other. Processes are not copied.
+
+        Args:
+            n: The number of new sandboxes, at least 1.
+
+        Raises:
+            MissingCapabilityError: The sandbox lacks ``fork``.
+            TooManyChangesError: More files have changed than can be listed.
+            UsageError: ``n`` is less than 1.
         """
         if n < 1:
             raise UsageError(f"fork takes a number of at least 1, not {n!r}")
@@ -381,10 +534,18 @@ class Sandbox:
     def save(self, path: str | Path, limit: int | None = None) -> None:
         """Write the files that differ from the image to a new file, for ``load``.
 
-        The file is a tar archive; see docs/sandbox.md. ``limit``: how many bytes the files may have
-        in all, with the holes of sparse files; by default twice the limit ``disk``. Raises
-        DataError if they have more, UsageError if ``path`` exists or no file can be made there,
-        MissingCapabilityError without ``save``. An error leaves no file.
+        The file is a tar archive; see docs/sandbox.md. An error leaves no file.
+
+        Args:
+            path: The path of the new file on this machine.
+            limit: The most bytes of the files in all, with the holes of sparse files (None: twice
+                the limit ``disk``).
+
+        Raises:
+            DataError: The files have more than ``limit`` bytes.
+            UsageError: ``path`` exists, or no file can be made there.
+            SandboxError: Writing the file fails.
+            MissingCapabilityError: The sandbox lacks ``save``.
         """
         if "fork" not in self.capabilities:
             snapshots.save(self.base, Path(path), limit)
@@ -412,10 +573,25 @@ class Sandbox:
     ) -> Self:
         """Open a new sandbox with the files that ``save`` wrote, on the same image.
 
-        The parameters are those of ``Sandbox``, without ``files``. A file from elsewhere is safe
-        to load: nothing in it runs before a command runs it in the sandbox. Raises UsageError if it
-        was saved from another image, DataError if it is broken, holds what no sandbox saves, or has
-        more files than ``limits`` allow.
+        A file from elsewhere is safe to load: nothing in it runs before a command runs it in the
+        sandbox.
+
+        Args:
+            path: The saved file.
+            image: The image of the sandbox that was saved.
+            network: As in ``Sandbox``, like the parameters that follow.
+            limits: Limits on what runs in the new sandbox (None: the defaults).
+            env: Environment variables of all commands.
+            backend: The back end of the new sandbox.
+            users: Whether it has other users than root.
+            mounts: Directories of this machine that it shows read-only.
+            secrets: Variables of commands whose values are shown nowhere; the file has none.
+
+        Raises:
+            UsageError: There is no such file, or it was saved from another image.
+            DataError: The file is broken, holds what no sandbox saves, or has more files than
+                ``limits`` allow.
+            SandboxError: No sandbox can be opened.
         """
         given = Secrets(secrets)
         found = resolve_image(image, backend)
@@ -440,10 +616,18 @@ class Sandbox:
     ) -> ForwardedPort:
         """Forward a port of this machine to a server in the sandbox, also without a network.
 
-        ``target``: a TCP port of the sandbox's loopback device, or the path of a Unix socket in it.
-        ``host``, ``port``: the address to listen at (0: a free port); everybody who reaches it can
-        use the server. A connection is closed at once if no server listens. Raises OSError if the
-        address is in use, MissingCapabilityError without ``connect``.
+        A connection is closed at once if no server listens.
+
+        Args:
+            target: A TCP port of the sandbox's loopback device, or the path of a Unix socket in it.
+            host: The address of this machine to listen at; everybody who reaches it can use the
+                server.
+            port: The port to listen at (0: a free one).
+
+        Raises:
+            OSError: The address is in use.
+            UsageError: ``target`` is neither a port nor an absolute path.
+            MissingCapabilityError: The sandbox lacks ``connect``.
         """
         forwarded = ForwardedPort(self.base, target, host, port)
         forwarded.on_close = self._parts.discard
@@ -452,11 +636,18 @@ class Sandbox:
 
     @redact_errors
     def listen(self, port: int = 0) -> socket.socket:
-        """Return a socket that listens at a port of the sandbox's loopback device (0: a free one).
+        """Return a socket that listens at a port of the sandbox's loopback device.
 
         Programs in the sandbox connect to it and this process accepts, so they reach one service of
-        yours without a network. Close it yourself. Raises OSError if the port is taken,
-        MissingCapabilityError without ``listen``.
+        yours without a network. Close it yourself.
+
+        Args:
+            port: The number of the port (0: a free one).
+
+        Raises:
+            OSError: The port is taken.
+            UsageError: ``port`` is no number up to 65535.
+            MissingCapabilityError: The sandbox lacks ``listen``.
         """
         if type(port) is not int or not 0 <= port <= 65535:
             raise UsageError(f"port is a number up to 65535, not {port!r}")
@@ -464,16 +655,27 @@ class Sandbox:
 
     def processes(self) -> dict[int, str]:
         """Return the names of the live processes by their numbers in the sandbox, except live
-        programs of ``run`` and ``spawn`` and what those have started. Raises MissingCapabilityError
-        without ``processes``."""
+        programs of ``run`` and ``spawn`` and what those have started.
+
+        Raises:
+            MissingCapabilityError: The sandbox lacks ``processes``.
+        """
         names = (entry.rpartition(" (") for entry in self.base.processes())
         left_out = self.live.descendants(self.base)
         return {n: name for name, _, end in names if (n := int(end[:-1])) not in left_out}
 
     @redact_errors
     def kill(self, pid: int, number: int = signal.SIGKILL) -> None:
-        """Send a signal to a process by its number in the sandbox. One that has ended is ignored.
-        Raises MissingCapabilityError without ``processes``."""
+        """Send a signal to a process. One that has ended is ignored.
+
+        Args:
+            pid: The number of the process in the sandbox, from 2.
+            number: The number of the signal.
+
+        Raises:
+            UsageError: ``pid`` or ``number`` is no such number.
+            MissingCapabilityError: The sandbox lacks ``processes``.
+        """
         if type(pid) is not int or pid < 2:
             raise UsageError(f"pid is the number of a process, from 2, not {pid!r}")
         if not isinstance(number, int) or not 1 <= number <= 64:
@@ -482,7 +684,10 @@ class Sandbox:
 
     def usage(self) -> ResourceUsage:
         """Return what the sandbox uses now: processor time in seconds, memory and disk in bytes.
-        Raises MissingCapabilityError without ``usage``."""
+
+        Raises:
+            MissingCapabilityError: The sandbox lacks ``usage``.
+        """
         return self.base.usage()
 
     def connections(self) -> list[Connection]:
@@ -495,8 +700,10 @@ class Sandbox:
         """Leave the sandbox running and return its id, for ``attach``. This interface is closed;
         programs continue, without their streams.
 
-        A sandbox that nobody attaches to ends after the idle time of its server. Raises
-        MissingCapabilityError except with the back end ``remote:URL``.
+        A sandbox that nobody attaches to ends after the idle time of its server.
+
+        Raises:
+            MissingCapabilityError: The back end is not ``remote:URL``.
         """
         identifier = self.base.detach()
         self.release()
@@ -509,10 +716,21 @@ class Sandbox:
     def attach(
         cls, identifier: str, backend: str, *, secrets: Mapping[str, str] | None = None
     ) -> Self:
-        """Return the sandbox that ``detach`` has left running at a server, ``remote:URL``, for a
-        program with the same token. Raises SandboxLostError if there is none; after another
-        error it can be attached by the same id. ``processes`` does not list what the earlier owner
-        started with ``spawn``, and ``kill`` needs its number. Give ``secrets`` again."""
+        """Return the sandbox that ``detach`` has left running at a server.
+
+        ``processes`` does not list what the earlier owner started with ``spawn``, and ``kill``
+        needs its number.
+
+        Args:
+            identifier: The id that ``detach`` returned to a program with the same token.
+            backend: The server, ``remote:URL``.
+            secrets: The secrets of the sandbox, which the server does not keep.
+
+        Raises:
+            SandboxLostError: There is no such sandbox. After another error it can be attached by
+                the same id.
+            UsageError: The back end has no detached sandboxes.
+        """
         given = Secrets(secrets)
         return cls.from_base(attach_sandbox(identifier, backend), given)
 
@@ -520,7 +738,8 @@ class Sandbox:
         """End every process in the sandbox and free its files, the streams of its processes and
         its forwarded ports. May be called again. Does nothing in a forked child.
 
-        ``wait``: return only after the last process has ended.
+        Args:
+            wait: Return only after the last process has ended.
         """
         if self._is_inherited:
             return

@@ -53,7 +53,17 @@ class Snapshot:
         self.files = files
 
     def save(self, path: str | Path, limit: int | None = None) -> None:
-        """Write the files to a new file, as ``Sandbox.save`` does."""
+        """Write the files to a new file, as ``Sandbox.save`` does.
+
+        Args:
+            path: The path of the new file on this machine.
+            limit: The most bytes of the files in all (None: twice the limit ``disk``).
+
+        Raises:
+            DataError: The files have more than ``limit`` bytes.
+            UsageError: The snapshot is closed, ``path`` exists, or no file can be made there.
+            SandboxError: The snapshot is sealed, or writing the file fails.
+        """
         if not isinstance(self.files.source, BaseSandbox):
             raise SandboxError("a sealed snapshot cannot be saved: open a sandbox from it first")
         save(self.files.source, Path(path), limit)

@@ -39,10 +39,17 @@ _START_SECONDS = 60.0
 class TerminalServer:
     """Opens a shell in a sandbox for each terminal that runs ``command``.
 
-    ``cwd`` and ``user`` are those of the shells, as in ``Sandbox.spawn``. Close it, or use it in a
-    ``with`` statement, when no more shells are wanted; shells end with the sandbox. Raises
-    MissingCapabilityError without ``terminal``, SandboxError if the directory of temporary files
-    has too long a name.
+    Close it, or use it in a ``with`` statement, when no more shells are wanted; shells end with the
+    sandbox.
+
+    Args:
+        sandbox: The sandbox.
+        cwd: The directory of the shells (None: that of the image).
+        user: The user of the shells, as in ``Sandbox.spawn`` (None: root).
+
+    Raises:
+        MissingCapabilityError: The sandbox lacks ``terminal``.
+        SandboxError: The directory of temporary files has too long a name.
 
     >>> from intercode_sandbox import Sandbox, TerminalServer
     >>> with Sandbox("host") as sandbox, TerminalServer(sandbox) as server:

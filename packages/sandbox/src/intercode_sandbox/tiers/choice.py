@@ -70,7 +70,8 @@ def _describe_weak_tier(tier: Tier) -> str:
 def strongest_backend() -> str:
     """Return the back end of the strongest tier that works, such as ``namespace`` or ``docker``.
 
-    Raises SandboxUnavailableError if none works.
+    Raises:
+        SandboxUnavailableError: No tier works on this machine.
 
     >>> from intercode_sandbox import strongest_backend, tier_of
     >>> tier_of(strongest_backend()) == tier_of("auto")
