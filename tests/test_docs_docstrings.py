@@ -21,20 +21,12 @@ INVENTORY = runpy.run_path(str(ROOT / "tools/inventory.py"))
 WITHOUT_SECTIONS = {
     "intercode",
     "intercode.agents",
-    "intercode.cli",
     "intercode.core",
-    "intercode.datasets",
     "intercode.environments",
-    "intercode.evaluation",
     "intercode.integrations.harbor",
     "intercode.integrations.inspect",
-    "intercode.integrations.mini_swe_agent",
-    "intercode.integrations.skyrl",
     "intercode.integrations.swe_bench",
-    "intercode.integrations.trl",
     "intercode.models",
-    "intercode.paper.envs",
-    "intercode.results",
     "intercode.sessions",
 }
 """Packages whose docstrings still describe parameters or errors in prose."""
