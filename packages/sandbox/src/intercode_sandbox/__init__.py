@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from intercode_sandbox.api.async_process import AsyncSandboxProcess
     from intercode_sandbox.api.async_sandbox import AsyncSandbox
     from intercode_sandbox.api.forwarding import ForwardedPort
+    from intercode_sandbox.api.group import GroupSnapshot, SandboxGroup, Service, ServiceError
     from intercode_sandbox.api.pool import SandboxPool
     from intercode_sandbox.api.process import SandboxProcess
     from intercode_sandbox.api.results import Result
@@ -74,6 +75,7 @@ __all__ = [
     "Determinism",
     "FileInfo",
     "ForwardedPort",
+    "GroupSnapshot",
     "Limits",
     "MissingCapabilityError",
     "ProgramSpec",
@@ -81,12 +83,15 @@ __all__ = [
     "Result",
     "Sandbox",
     "SandboxError",
+    "SandboxGroup",
     "SandboxKilledError",
     "SandboxLostError",
     "SandboxPool",
     "SandboxProcess",
     "SandboxSpec",
     "SandboxUnavailableError",
+    "Service",
+    "ServiceError",
     "Snapshot",
     "TerminalServer",
     "UnknownNameError",
@@ -128,7 +133,11 @@ __getattr__ = lazy_imports(
         "UsageError": ".errors",
         "Result": ".api.results",
         "Sandbox": ".api.sandbox",
+        "GroupSnapshot": ".api.group",
+        "SandboxGroup": ".api.group",
         "SandboxPool": ".api.pool",
+        "Service": ".api.group",
+        "ServiceError": ".api.group",
         "SandboxProcess": ".api.process",
         "BaseSnapshot": ".contract",
         "SandboxSpec": ".contract",

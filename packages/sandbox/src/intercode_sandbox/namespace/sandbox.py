@@ -39,6 +39,7 @@ from intercode_sandbox.types import Connection
 
 if TYPE_CHECKING:
     from intercode_sandbox.network.forwarder import Forwarder
+    from intercode_sandbox.network.peers import PeerSandbox
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _cache: list[tuple[SandboxSpec, dict[str, Any]]] = []
@@ -162,6 +163,12 @@ class NamespaceLayer:
         return self._sandbox.open_for_copy()
 
 
+def _gateway_socket(connection: SupervisorConnection, number: int) -> socket.socket:
+    opened = socket.socket(fileno=connection.request_fd("gateway", number=number))
+    give_up_after_fork(opened, socket.socket.close)
+    return opened
+
+
 class NamespaceSandbox(SupervisedSandbox):
     """A sandbox of the back end ``namespace``. Raises SandboxError if it cannot be created.
 
@@ -236,10 +243,9 @@ class NamespaceSandbox(SupervisedSandbox):
         gateway: list[socket.socket] = []
         try:
             for number in range(1 + ports):
-                fd = self.connection.request_fd("gateway", number=number)
-                gateway.append(socket.socket(fileno=fd))
-                give_up_after_fork(gateway[-1], socket.socket.close)
-            forwarder = Forwarder(parse_rules(self.spec.network), gateway)
+                gateway.append(_gateway_socket(self.connection, number))
+            unbound = partial(_gateway_socket, self.connection)
+            forwarder = Forwarder(parse_rules(self.spec.network), gateway, unbound)
         except BaseException:
             for listener in gateway:
                 listener.close()
@@ -247,6 +253,26 @@ class NamespaceSandbox(SupervisedSandbox):
             raise
         weakref.finalize(self, forwarder.close_soon).atexit = False
         return forwarder
+
+    def join(self, peers: Mapping[str, PeerSandbox]) -> None:
+        """See ``PeerSandbox``. Raises ValueError without a network for peers."""
+        if self._forwarder is None:
+            raise ValueError("this sandbox has no network for peers")
+        from intercode_sandbox.network.peers import Peer  # most sandboxes have none
+
+        own = next((name for name, peer in peers.items() if peer is self), "")
+        others = {name: Peer(peer) for name, peer in peers.items() if peer is not self}
+        self._forwarder.join(own, others)
+
+    def listening_ports(self) -> frozenset[int]:
+        from intercode_sandbox.network.peers import listening_ports
+
+        return listening_ports(self.supervisor_pid)
+
+    def connect_from_peer(self, port: int) -> socket.socket:
+        from intercode_sandbox.network.rules import OWN_ADDRESS
+
+        return self._connected(host=OWN_ADDRESS, port=port)
 
     def connections(self) -> list[Connection]:
         return [] if self._forwarder is None else self._forwarder.connections()

@@ -12,13 +12,15 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from ipaddress import IPv4Address, ip_address
 from itertools import count
+from typing import Any
 
 from intercode_sandbox.api.forwarding import CHUNK, copy, event_loop, run
+from intercode_sandbox.errors import SandboxError
 from intercode_sandbox.network import dns, http_requests
 from intercode_sandbox.network.addresses import IPAddress
 from intercode_sandbox.network.client_hello import (
@@ -26,7 +28,8 @@ from intercode_sandbox.network.client_hello import (
     MalformedError,
     OtherNameError,
 )
-from intercode_sandbox.network.rules import NAMES, NetworkRules
+from intercode_sandbox.network.peers import Peer
+from intercode_sandbox.network.rules import NAMES, OWN_ADDRESS, NetworkRules
 from intercode_sandbox.platforms.forks import give_up_after_fork
 from intercode_sandbox.sizes import format_size
 from intercode_sandbox.types import Connection
@@ -64,6 +67,12 @@ class _Record:
         self.value = replace(self.value, **values)  # type: ignore[arg-type]
 
 
+def _bound_buffers(listener: socket.socket) -> None:
+    """Bound the buffers of what a socket accepts, which inherits this."""
+    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        listener.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+
+
 def resolve_name(name: str, port: int) -> list[str]:
     """Return the addresses that this machine finds for a name."""
     found = socket.getaddrinfo(name.encode(), port, type=socket.SOCK_STREAM)
@@ -72,15 +81,25 @@ def resolve_name(name: str, port: int) -> list[str]:
 
 class Forwarder:
     """The way out of one sandbox. ``gateway``: its sockets, that of DNS first. The forwarder closes
-    them."""
+    them. ``open_unbound`` returns a socket of the gateway by its number; those after ``gateway``
+    are not bound."""
 
-    def __init__(self, rules: NetworkRules, gateway: Sequence[socket.socket]) -> None:
+    def __init__(
+        self,
+        rules: NetworkRules,
+        gateway: Sequence[socket.socket],
+        open_unbound: Callable[[int], socket.socket],
+    ) -> None:
         self._rules, self._owner = rules, os.getpid()
+        self._open_unbound = open_unbound
+        self._peers: dict[str, Peer] = {}
+        self._peer_sockets: dict[tuple[IPv4Address, int], socket.socket] = {}
+        self._open_ports: set[tuple[IPv4Address, int]] = set()  # where those listen
+        self._answers: set[asyncio.Task[None]] = set()
         self.resolve: Resolve = resolve_name
         self._dns, *self._listeners = gateway
-        for listener in self._listeners:  # what they accept inherits this
-            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-                listener.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+        for listener in self._listeners:
+            _bound_buffers(listener)
         self._names: dict[IPv4Address, str] = {}
         self._addresses: dict[str, IPv4Address] = {}
         for rule in rules.names:
@@ -92,9 +111,14 @@ class Forwarder:
         self._count, self._bytes = 0, 0
         self._tasks: dict[asyncio.Task[None], _Record] = {}
         self._resolving = asyncio.Semaphore(_LOOK_UPS)
+        self._updating = asyncio.Lock()
         self._is_closed = False
         self._loop = event_loop()
         run(self._start(), self._loop)
+
+    def join(self, own_name: str, peers: Mapping[str, Peer]) -> None:
+        """Forward connections to other sandboxes of a group, by their names."""
+        run(self._join(own_name, peers), self._loop)
 
     def connections(self) -> list[Connection]:
         """Return the last 1000 connections, and the first 1000 names that the rules do not name, in
@@ -119,6 +143,13 @@ class Forwarder:
         self._watch(self._dns, self._answer)
         for listener in self._listeners:
             self._watch(listener, self._accept)
+
+    async def _join(self, own_name: str, peers: Mapping[str, Peer]) -> None:
+        self._peers = dict(peers)
+        if own_name:
+            self._addresses[own_name] = IPv4Address(OWN_ADDRESS)
+        for name in peers:
+            self._address_for(name)
 
     async def _close(self, reason: str) -> None:
         self._listeners.append(self._dns)
@@ -160,11 +191,78 @@ class Forwarder:
     def _answer(self, listener: socket.socket) -> bool:
         """Answer a DNS query."""
         query, sender = listener.recvfrom(dns.MAX_QUERY + 1)
-        answer = dns.answer_query(query, self._find_address)
-        if answer is not None:
+        names: list[str] = []
+
+        def find(name: str) -> IPv4Address | None:
+            names.append(name)
+            return self._find_address(name)
+
+        answer = dns.answer_query(query, find)
+        if answer is None:
+            return True
+        if names and names[0] in self._peers and not self._is_current(names[0]):
+            task = self._loop.create_task(self._update_and_answer(names[0], answer, sender))
+            self._answers.add(task)
+            task.add_done_callback(self._answers.discard)
+        else:
             with suppress(OSError):
                 listener.sendto(answer, sender)
         return True
+
+    def _is_current(self, name: str) -> bool:
+        """Return whether the gateway listens at the ports of a peer's servers, and at no other."""
+        address = self._addresses[name]
+        listening = {port for at, port in self._open_ports if at == address}
+        return not self._updating.locked() and listening == self._wanted_ports(name)
+
+    def _wanted_ports(self, name: str) -> set[int]:
+        """Return the ports of a peer's servers, without those at which the gateway listens for the
+        rules, and without those for which it has no socket left."""
+        address = self._addresses[name]
+        wanted = set(self._peers[name].ports()) - set(self._rules.ports)
+        new = sorted(port for port in wanted if (address, port) not in self._peer_sockets)
+        left = self._rules.peers - len(self._peer_sockets)
+        return wanted - set(new[left:])
+
+    async def _update_and_answer(self, name: str, answer: bytes, sender: Any) -> None:
+        """Answer a query for a peer when the gateway listens where its servers do."""
+        async with self._updating:
+            address, wanted = self._addresses[name], self._wanted_ports(name)
+            for at, port in list(self._open_ports):
+                if at == address and port not in wanted:
+                    self._unlisten(at, port)
+            for port in sorted(wanted):
+                with suppress(OSError, SandboxError):  # the sandbox is gone
+                    await self._listen(address, port)
+        with suppress(OSError):
+            self._dns.sendto(answer, sender)
+
+    async def _listen(self, address: IPv4Address, port: int) -> None:
+        """Listen at a port of a peer. A bound socket keeps its port, because the supervisor has it,
+        too."""
+        if (address, port) in self._open_ports:
+            return
+        unbound = self._peer_sockets.get((address, port))
+        if unbound is None:
+            number = 1 + len(self._rules.ports) + len(self._peer_sockets)
+            unbound = await self._loop.run_in_executor(None, self._open_unbound, number)
+            if self._is_closed:
+                unbound.close()
+                return
+            self._peer_sockets[address, port] = unbound
+            self._listeners.append(unbound)
+            unbound.setblocking(False)
+            _bound_buffers(unbound)
+            unbound.bind((str(address), port))
+        unbound.listen(MAX_OPEN)
+        self._open_ports.add((address, port))
+        self._watch(unbound, self._accept)
+
+    def _unlisten(self, address: IPv4Address, port: int) -> None:
+        self._open_ports.discard((address, port))
+        self._loop.remove_reader(self._peer_sockets[address, port])
+        with suppress(OSError):
+            self._peer_sockets[address, port].shutdown(socket.SHUT_RDWR)
 
     def _find_address(self, name: str) -> IPv4Address | None:
         if name in self._addresses:
@@ -196,7 +294,7 @@ class Forwarder:
         address, port = client.getsockname()
         name = self._names.get(IPv4Address(address), "")
         record = self._record(_Record(name or address, port))
-        self._count += 1
+        self._count += name not in self._peers
         if self._count > self._rules.connections:
             reason = f"the limit of {self._rules.connections} connections is exceeded"
             self._refuse(client, record, reason)
@@ -238,6 +336,8 @@ class Forwarder:
     async def _connect(self, record: _Record, name: str) -> socket.socket:
         """Connect to where a connection leads. Raises _RefusedError, or OSError if nothing
         answers."""
+        if name in self._peers:
+            return await self._connect_to_peer(self._peers[name], record.value.port)
         error: OSError = ConnectionError("it has no address")
         for address, port in (await self._find_targets(record.value, name))[:_MAX_ADDRESSES]:
             record.set(
@@ -259,6 +359,15 @@ class Forwarder:
                 outside.close()
                 raise
         raise error
+
+    async def _connect_to_peer(self, peer: Peer, port: int) -> socket.socket:
+        try:
+            outside = await self._loop.run_in_executor(None, peer.connect, port)
+        except SandboxError as e:
+            raise _RefusedError(str(e)) from None
+        give_up_after_fork(outside, socket.socket.close)
+        outside.setblocking(False)
+        return outside
 
     async def _find_targets(self, wanted: Connection, name: str) -> list[tuple[IPAddress, int]]:
         """Return the addresses and ports to which a connection may lead. Raises _RefusedError."""
@@ -319,16 +428,22 @@ class Forwarder:
         reader, writer = await asyncio.open_connection(sock=client)
         outer_reader, outer_writer = await asyncio.open_connection(sock=outside)
 
+        is_peer = name in self._peers
+
         def count_sent(count: int) -> None:
-            self._count_bytes(count)
+            if not is_peer:
+                self._count_bytes(count)
             record.set(sent=record.value.sent + count)
 
         def count_received(count: int) -> None:
-            self._count_bytes(count)
+            if not is_peer:
+                self._count_bytes(count)
             record.set(received=record.value.received + count)
 
         copies = [
-            self._loop.create_task(_send(reader, outer_writer, record.value, name, count_sent)),
+            self._loop.create_task(
+                _send(reader, outer_writer, record.value, "" if is_peer else name, count_sent)
+            ),
             self._loop.create_task(copy(outer_reader, writer, count_received)),
         ]
         try:

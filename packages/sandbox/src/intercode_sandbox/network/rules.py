@@ -21,13 +21,16 @@ NAMES = IPv4Network("198.19.0.0/16")
 """The addresses that stand for names in a sandbox."""
 GATEWAY = "198.18.0.1"
 """The address of a sandbox's gateway, which answers DNS."""
+OWN_ADDRESS = "198.18.0.2"
+"""The address of a sandbox with rules in its own network."""
 _OWN = IPv4Network("198.18.0.0/15")  # for tests of networks (RFC 2544); no host has one
 _UNREACHABLE = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3")))
 _LEAST_PREFIX = 8
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*{_LABEL}\Z")
 _NUMERIC = re.compile(r"[0-9.]+(/[0-9]*)?\Z")
-_BOUNDS = ("connections", "bytes")
+_BOUNDS = ("connections", "bytes", "peers")
+MAX_PEER_PORTS = 128
 
 Target = tuple[IPAddress, int]
 
@@ -59,7 +62,8 @@ class HostRule:
 @dataclass(frozen=True, slots=True)
 class NetworkRules:
     """What a sandbox may reach, and how much: ``connections``, and ``bytes`` of all of them in both
-    directions. ``ranges`` are allowed addresses with a port.
+    directions. ``ranges`` are allowed addresses with a port. ``peers``: how many ports of the other
+    sandboxes of a group can be reached; see ``Group``.
 
     >>> from intercode_sandbox.network.rules import parse_rules
     >>> rules = parse_rules("allow:git.example.org, *.example.com:443, 10.1.0.0/16:5432")
@@ -73,6 +77,7 @@ class NetworkRules:
     ranges: tuple[tuple[IPv4Network, int], ...]
     connections: int = DEFAULT_CONNECTIONS
     bytes: int = DEFAULT_BYTES
+    peers: int = 0
 
     def knows(self, name: str) -> bool:
         """Return whether any port of a name is allowed."""
@@ -101,6 +106,7 @@ class NetworkRules:
         ranges = [NAMES, *sorted({range_ for range_, _ in self.ranges})]
         return {
             "ports": self.ports,
+            "unbound": self.peers,
             "ranges": [
                 {"address": str(one.network_address), "prefix": one.prefixlen} for one in ranges
             ],
@@ -112,6 +118,8 @@ class NetworkRules:
             entries.append(f"connections={self.connections}")
         if self.bytes != DEFAULT_BYTES:
             entries.append(f"bytes={self.bytes}")
+        if self.peers:
+            entries.append(f"peers={self.peers}")
         return PREFIX + ",".join(entries)
 
 
@@ -142,7 +150,9 @@ def parse_rules(text: str) -> NetworkRules:
             if (other := names.setdefault((rule.pattern, rule.port), rule)) != rule:
                 raise _entry_error(entry, f"there is another for this name and port, '{other}'")
     rules = NetworkRules(tuple(names.values()), tuple(ranges), **bounds)
-    if not rules.ports:
+    if rules.peers > MAX_PEER_PORTS:
+        raise UsageError(f"peers={rules.peers} of a network: at most {MAX_PEER_PORTS}")
+    if not rules.ports and not rules.peers:
         raise UsageError(f"the network {text!r} allows nothing: use 'none', or name a host")
     if len(rules.ports) > MAX_PORTS:
         raise UsageError(f"a network has at most {MAX_PORTS} ports, not {len(rules.ports)}")

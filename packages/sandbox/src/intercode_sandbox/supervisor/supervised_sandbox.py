@@ -82,6 +82,11 @@ class SupervisedSandbox(BaseSandbox):
     _watch: Watch | None = None
     _group: ControlGroup | None = None
     _background_killed = False  # reset by ``limit_exceeded``
+    _pauses = 0
+
+    @cached_property
+    def _pause_lock(self) -> threading.Lock:
+        return threading.Lock()
 
     @cached_property
     def _spawned(self) -> WeakSet[SupervisedProcess]:
@@ -175,7 +180,11 @@ class SupervisedSandbox(BaseSandbox):
     def connect(self, address: int | str) -> socket.socket:
         if "connect" not in self.capabilities:
             return super().connect(address)
-        where = {"port": address} if isinstance(address, int) else {"path": address}
+        if isinstance(address, int):
+            return self._connected(port=address)
+        return self._connected(path=address)
+
+    def _connected(self, **where: int | str) -> socket.socket:
         connection = socket.socket(fileno=self.connection.request_fd("connect", **where))
         try:
             complete_connection(connection)
@@ -298,13 +307,22 @@ class SupervisedSandbox(BaseSandbox):
         return answer["bytes"], answer["files"]
 
     @contextmanager
-    def _paused(self) -> Iterator[None]:
-        """Pause all processes of the sandbox inside the ``with`` block."""
-        self.connection.request("freeze", on=True)
+    def paused(self) -> Iterator[None]:
+        """Pause all processes of the sandbox inside the ``with`` block, or the outermost of several
+        in one another."""
+        with self._pause_lock:
+            self._pauses += 1
+            if self._pauses == 1:
+                self.connection.request("freeze", on=True)
         try:
             yield
         finally:
-            self.connection.request("freeze", on=False)
+            with self._pause_lock:
+                self._pauses -= 1
+                if not self._pauses:
+                    self.connection.request("freeze", on=False)
+
+    _paused = paused
 
     def processes(self) -> tuple[str, ...]:
         answer, _ = self.connection.request("processes")

@@ -84,7 +84,7 @@ def _set_alarm(seconds: float) -> Callable[[], Any]:
 def serve(channel: socket.socket) -> None:
     """Answer requests, until the owner closes the channel."""
     send(channel, (os.getpid(),))
-    service = Service()
+    service = WorkerSession()
     while (request := receive(channel)) is not None:
         seconds, operation, *arguments = request
         alarm = _set_alarm(min(seconds, 1e6) + _ORPHAN_SECONDS)
@@ -103,7 +103,7 @@ def serve(channel: socket.socket) -> None:
     service.close()
 
 
-class Service:
+class WorkerSession:
     """The session of a worker. The methods are the requests."""
 
     def __init__(self) -> None:

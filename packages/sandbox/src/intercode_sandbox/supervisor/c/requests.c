@@ -175,7 +175,8 @@ static int do_file(const struct message *m, enum file_access access, struct text
 static int do_connect(const struct message *m, int *result_fd) {
     const char *path = json_get(m->body, "path") ? request_path(m) : "";
     if (!path) return errno = EINVAL, -1;
-    return (*result_fd = connect_to_server(path, json_number(m->body, "port"))) < 0 ? -1 : 0;
+    *result_fd = connect_to_server(path, json_text(m->body, "host"), json_number(m->body, "port"));
+    return *result_fd < 0 ? -1 : 0;
 }
 
 static int dispatch(const struct message *m, struct text *out, int *result_fd) {

@@ -194,7 +194,7 @@ void visit_directories(int fd, int depth);
 
 /* ---- common/channels.c ---- */
 int create_terminal(void);
-int connect_to_server(const char *path, long long port);
+int connect_to_server(const char *path, const char *host, long long port);
 int listen_at_port(long long port);
 
 /* ---- common/processes.c ---- */

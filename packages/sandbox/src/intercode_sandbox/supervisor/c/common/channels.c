@@ -34,9 +34,9 @@ static int connect_address(int family, const void *address, socklen_t length) {
     return -1;
 }
 
-/* Connect to a Unix socket at a path, or to a port of the sandbox's loopback device. Return the
-   connection, which may not be established yet. */
-int connect_to_server(const char *path, long long port) {
+/* Connect to a Unix socket at a path, or to a port of an address of the sandbox, by default its
+   loopback device. Return the connection, which may not be established yet. */
+int connect_to_server(const char *path, const char *host, long long port) {
     struct sockaddr_un local = {.sun_family = AF_UNIX};
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -48,8 +48,9 @@ int connect_to_server(const char *path, long long port) {
     }
     if (port < 1 || port > 65535) return errno = EINVAL, -1;
     address.sin_port = address6.sin6_port = htons((uint16_t)port);
+    if (*host && inet_pton(AF_INET, host, &address.sin_addr) != 1) return errno = EINVAL, -1;
     int fd = connect_address(AF_INET, &address, sizeof address);
-    if (fd >= 0 || errno != ECONNREFUSED) return fd;
+    if (fd >= 0 || errno != ECONNREFUSED || *host) return fd;
     fd = connect_address(AF_INET6, &address6, sizeof address6);
     if (fd < 0) errno = ECONNREFUSED;  /* also where there is no IPv6 */
     return fd;

@@ -143,6 +143,7 @@ static int open_socket(int type, uint16_t port) {
     int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return fail("socket");
     sockets[count++] = fd;
+    if (!port) return 0;
     if (bind(fd, (const struct sockaddr *)&address, sizeof address)
         || (type == SOCK_STREAM && listen(fd, BACKLOG)))
         return fail("the network of the sandbox: port %u", port);
@@ -154,15 +155,20 @@ static int open_netlink(void) {
     return fd < 0 ? fail("netlink") : fd;
 }
 
-/* Leave the current network namespace to the gateway, and enter a new one for the sandbox. */
+/* Leave the current network namespace to the gateway, and enter a new one for the sandbox. The owner
+   binds the unbound sockets when it needs them, because no socket can be opened there later. */
 int open_gateway(const struct json *gateway) {
     const struct json *ports = json_get(gateway, "ports"), *ranges = json_get(gateway, "ranges");
-    if (!ports || !ranges || ports->length >= MOST_FDS) return errno = EINVAL, fail("gateway");
+    long long unbound = json_number(gateway, "unbound");
+    if (!ports || !ranges || unbound < 0 || (long long)ports->length + unbound >= MOST_FDS)
+        return errno = EINVAL, fail("gateway");
     int outer = open_netlink(), place = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (outer < 0 || place < 0) return fail("/proc/self/ns/net");
     if (open_socket(SOCK_DGRAM, DNS_PORT)) return -1;
     for (const struct json *port = ports->first; port; port = port->next)
         if (open_socket(SOCK_STREAM, (uint16_t)port->number)) return -1;
+    while (unbound--)
+        if (open_socket(SOCK_STREAM, 0)) return -1;
     /* an answer to a ping would look as if it came from the host that a name stands for */
     if (write_text("/proc/sys/net/ipv4/icmp_echo_ignore_all", "1")) clear_error();
     if (sys_unshare(CLONE_NEWNET)) return -1;
@@ -180,7 +186,8 @@ int open_gateway(const struct json *gateway) {
     return 0;
 }
 
-/* Return a descriptor of a socket of the gateway: the first is that of DNS, then those of the ports. */
+/* Return a descriptor of a socket of the gateway: the first is that of DNS, then those of the ports,
+   then the unbound ones. */
 int gateway_socket(long long number) {
     if (number < 0 || (size_t)number >= count) return errno = EINVAL, fail("there is no such port");
     return fcntl(sockets[number], F_DUPFD_CLOEXEC, 0);
