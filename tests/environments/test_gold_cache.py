@@ -268,7 +268,9 @@ def test_golds_that_read_the_ages_of_new_files_are_not_cached(
 
     monkeypatch.setattr(gold_cache, "_cache_directory", lambda: tmp_path / "golds")
     dataset = Dataset("made", "bash", tasks, image=image)
-    assert check(dataset).cached_tasks == 1
+    copied = ("-cmin", "-newerct") if backend.is_chroot() else ()  # each sandbox has new copies
+    stable = [code for code in AGES if any(word in code for word in copied)]
+    assert check(dataset).cached_tasks == 1 + len(stable)
     monkeypatch.setattr(task_runs, "TaskRunner", Runner)
     equal = dict.fromkeys((0, len(tasks) - 1), (State("", exit_code=0),))
     assert cache_stable(dataset, {"image": image}, 2, equal) == 0
