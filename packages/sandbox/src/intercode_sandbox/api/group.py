@@ -34,7 +34,7 @@ class ServiceError(SandboxError):
 
     >>> from intercode_sandbox import SandboxGroup, Service, ServiceError
     >>> try:
-    ...     SandboxGroup({"web": Service(command="exit 3", health="true")})
+    ...     SandboxGroup({"web": Service(command="exit 3", health="false")})
     ... except ServiceError as e:
     ...     print(e)
     the service 'web' has ended with status 3 before it was ready; it printed nothing
@@ -45,14 +45,18 @@ class ServiceError(SandboxError):
 class Service:
     """A sandbox of a group, and the program in it that serves the others.
 
-    ``image``, ``network``, ``limits``, ``env``, ``files``, ``users``, ``mounts``: as of
-    ``Sandbox``; the network is ``none`` or rules for hosts outside of the group. ``command``: what
-    runs in it, a text for ``/bin/sh -c`` or a program and its arguments; empty: nothing by itself.
-    The entry point of the image comes before arguments. ``cwd``, ``user``: the directory and the
-    user of the command. ``depends_on``: services that are ready before the command starts.
-    ``health``: a command that succeeds when the service is ready (empty: it is ready at once).
-    ``start_timeout``: seconds until it has to be ready. ``once``: it is ready when the command has
-    ended with status 0, and is not run again in forks.
+    ``image``, ``limits``, ``env``, ``files``, ``users`` and ``mounts`` are those of ``Sandbox``.
+
+    Attributes:
+        command: What runs in it, a text for ``/bin/sh -c`` or a program and its arguments, which
+            the entry point of the image precedes; empty: nothing by itself.
+        health: A command that succeeds when the service is ready; empty: it is ready at once.
+        depends_on: Services that are ready before the command starts.
+        network: ``none``, or rules for hosts outside of the group.
+        user: The user of the command; None: root.
+        cwd: The directory of the command; None: that of the image.
+        start_timeout: Seconds until it has to be ready.
+        once: It is ready when the command has ended with status 0, and is not run in forks.
 
     >>> from intercode_sandbox import Service
     >>> Service(command=["python3", "-m", "http.server", "80"], depends_on=["db"]).image
@@ -83,11 +87,14 @@ class SandboxGroup:
     while everything in the group is paused. ``group["web"]`` is the ``Sandbox`` of a service; the
     group closes it.
 
-    ``services``: by their names. ``backend``: one with networks of its own.
+    Args:
+        services: The services by their names, which are host names in lower case.
+        backend: One whose sandboxes have networks of their own; ``auto`` for the strongest one.
 
-    Raises UsageError for a service that depends on an unknown one or on itself, ServiceError for
-    one that does not become ready, SandboxUnavailableError where sandboxes have no network of
-    their own.
+    Raises:
+        UsageError: A name is no host name, or a service depends on an unknown one or on itself.
+        ServiceError: A service does not become ready.
+        SandboxUnavailableError: Sandboxes have no networks of their own here.
 
     >>> from intercode_sandbox import SandboxGroup, Service
     >>> serve = "python3 -m http.server 80"
@@ -160,18 +167,39 @@ class SandboxGroup:
 
     # -------------------------------------------------------------------- services
     def is_running(self, name: str) -> bool:
-        """Return whether the command of a service runs."""
+        """Return whether the command of a service runs.
+
+        Args:
+            name: The service.
+
+        Raises:
+            UnknownNameError: The group has no such service.
+        """
         self._check(name)
         process = self._processes.get(name)
         return process is not None and process.wait(0) is None
 
     def log(self, name: str) -> str:
-        """Return the last 64 KiB that the command of a service has printed since it was started."""
+        """Return the last 64 KiB that the command of a service has printed since it was started.
+
+        Args:
+            name: The service.
+
+        Raises:
+            UnknownNameError: The group has no such service.
+        """
         self._check(name)
         return self._logs[name].text() if name in self._logs else ""
 
     def stop(self, name: str) -> None:
-        """Kill the command of a service and every other process in its sandbox."""
+        """Kill the command of a service and every other process in its sandbox.
+
+        Args:
+            name: The service.
+
+        Raises:
+            UnknownNameError: The group has no such service.
+        """
         self._check(name)
         if name in self._processes:
             self._processes.pop(name).close()
@@ -181,8 +209,15 @@ class SandboxGroup:
                 sandbox.kill(pid)
 
     def start(self, name: str) -> None:
-        """Start the command of a service, if it does not run, and return when it is ready. Raises
-        ServiceError."""
+        """Start the command of a service, if it does not run, and return when it is ready.
+
+        Args:
+            name: The service.
+
+        Raises:
+            UnknownNameError: The group has no such service.
+            ServiceError: It does not become ready.
+        """
         self._check(name)
         if not self.is_running(name):
             self._spawn(name)
@@ -252,7 +287,9 @@ class SandboxGroup:
             yield
 
     def _running(self) -> frozenset[str]:
-        return frozenset(name for name in self._order if self.is_running(name))
+        """Return the services that a copy starts again."""
+        names = (name for name in self._order if not self._services[name].once)
+        return frozenset(name for name in names if self.is_running(name))
 
     def snapshot(self) -> GroupSnapshot:
         """Copy the files of all sandboxes at one moment, and note which services run."""
@@ -269,7 +306,15 @@ class SandboxGroup:
 
     def restore(self, snapshot: GroupSnapshot) -> None:
         """Return to a snapshot of this group or one of its forks: end all processes, replace the
-        files, and start the services again that ran then."""
+        files, and start the services again that ran then.
+
+        Args:
+            snapshot: A snapshot of a group with the same services.
+
+        Raises:
+            UsageError: The snapshot is of a group with other services.
+            ServiceError: A service does not become ready.
+        """
         if snapshot._services != self._services:
             raise UsageError("the snapshot is of a group with other services")
         for name in self._order:
@@ -283,6 +328,13 @@ class SandboxGroup:
 
         They are of one moment. Services that run here are started again there from their files,
         except those that run once; other processes are not copied.
+
+        Args:
+            n: How many.
+
+        Raises:
+            UsageError: ``n`` is less than 1.
+            ServiceError: A service does not become ready.
         """
         if n < 1:
             raise UsageError(f"fork takes a number of at least 1, not {n!r}")
@@ -307,7 +359,14 @@ class SandboxGroup:
 
     @classmethod
     def from_snapshot(cls, snapshot: GroupSnapshot) -> Self:
-        """Open a new group with the files of a snapshot, and start the services that ran then."""
+        """Open a new group with the files of a snapshot, and start the services that ran then.
+
+        Args:
+            snapshot: A snapshot that is not closed.
+
+        Raises:
+            ServiceError: A service does not become ready.
+        """
 
         def opened(name: str) -> Sandbox:
             return Sandbox.from_snapshot(snapshot.files[name])
@@ -343,7 +402,10 @@ class SandboxGroup:
 class GroupSnapshot:
     """The files of a group at one moment. ``SandboxGroup.snapshot`` takes it,
     ``SandboxGroup.restore`` and ``SandboxGroup.from_snapshot`` use it any number of times. Close it
-    to free the copies. ``files``: the snapshot of each service's sandbox, by its name.
+    to free the copies.
+
+    Attributes:
+        files: The snapshot of each service's sandbox, by its name.
 
     >>> from intercode_sandbox import GroupSnapshot, SandboxGroup, Service
     >>> def undo(group: SandboxGroup, before: GroupSnapshot) -> None:
