@@ -15,8 +15,11 @@ from typing import Any
 
 import pytest
 
+from intercode.core.config import EvalConfig
 from intercode.core.errors import ConfigError, ModelRefusedError
-from intercode.core.types import Usage
+from intercode.core.types import Trajectory, Usage
+from intercode.evaluation.evaluate.budgets import RunBudget
+from intercode.evaluation.saving import SavedEpisode
 from intercode.models import Budget, Message, OpenAIModel, SpendingLimits, Tool, limit_model
 from intercode.models.base import Completion
 from intercode.models.cache import CompletionCache, cache_key
@@ -73,6 +76,42 @@ def test_everything_that_can_change_an_answer_makes_another_request(tmp_path: Pa
     assert texts[2] == "0"  # sample 0 is the model itself
     assert texts[3] == texts[5]
     assert len({*texts[:5]}) == 5
+
+
+def texts_of_an_episode(model: OpenAIModel, asked: int) -> list[str]:
+    """Return the answers to equal requests of one episode."""
+    metered = RunBudget(EvalConfig("starter", "noop"), Usage()).start_episode(model).model
+    assert metered is not None
+    return [metered.complete(ASK).text for _ in range(asked)]
+
+
+def test_equal_requests_of_an_episode_are_answered_one_by_one(tmp_path: Path) -> None:
+    """Also where the first fails, and in another episode, which has the same samples."""
+    file = tmp_path / "a.sqlite"
+    with FaultyEndpoint(status(400, {}), *[ok(str(n)) for n in range(5)]) as server:
+        with model_at(server, file, temperature=0.5) as model:
+            metered = RunBudget(EvalConfig("starter", "noop"), Usage()).start_episode(model).model
+            assert metered is not None
+            with pytest.raises(ModelRefusedError):
+                metered.complete(ASK)
+            assert [metered.complete(ASK).text for _ in range(3)] == ["0", "1", "2"]
+            assert texts_of_an_episode(model, 3) == ["0", "1", "2"]
+        with model_at(server, file, temperature=0.5, cache_mode="only") as model:
+            assert texts_of_an_episode(model, 4) == ["0", "1", "2", "0"]
+        with model_at(server, file, temperature=0) as model:
+            assert texts_of_an_episode(model, 2) == ["3", "3"]
+    assert len(server.requests) == 1 + 3 + 1
+
+
+def test_answers_that_were_saved_count_as_sent(tmp_path: Path) -> None:
+    record = Trajectory("t", 0, "q", ())
+    with FaultyEndpoint(ok("0"), ok("1")) as server, model_at(server, tmp_path / "a") as model:
+        budget = RunBudget(EvalConfig("starter", "noop"), Usage())
+        first = model.complete(ASK)
+        saved = SavedEpisode(record, (first,), {})
+        metered = budget.start_episode(model, saved=saved).model
+        assert metered is not None
+        assert [metered.complete(ASK).text for _ in range(2)] == ["0", "1"]
 
 
 def test_api_keys_are_neither_in_the_cache_key_nor_in_the_file(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ class Endpoint(Model):
         self.retry = request_options.build_retry_policy()
         self.price = find_price(provider, name, request_options.prices, request_options.price)
         self.calibration: Calibration | None = None
-        self.sample = 0
+        self.sample = self.repeat = 0
         hidden = (*secrets, *find_secrets(shallow_asdict(generation)))
         self._secrets = tuple(sorted({s for s in hidden if s}, key=len, reverse=True))
         self._shared = _SharedState(request_options)
@@ -295,11 +295,11 @@ class Endpoint(Model):
         limits: CallLimits = UNLIMITED,
     ) -> Completion:
         """Continue the conversation; see Model. ``limits`` are what budgets allow."""
-        request, key = self._prepare(messages, tools)
-        answer = self._get_cached(key)
+        request, keys = self._prepare(messages, tools)
+        answer = self._get_cached(keys)
         if answer is None:
             answer = event_loop.run_on_loop(request_completion(self, request, limits))
-            self._store(key, limits, answer)
+            self._store(keys, limits, answer)
         return self._calibrate(messages, tools, answer)
 
     async def acomplete(
@@ -310,12 +310,12 @@ class Endpoint(Model):
         limits: CallLimits = UNLIMITED,
     ) -> Completion:
         """Request an answer without blocking the caller's event loop; see ``complete``."""
-        request, key = self._prepare(messages, tools)
-        answer = await asyncio.to_thread(self._get_cached, key) if key else None
+        request, keys = self._prepare(messages, tools)
+        answer = await asyncio.to_thread(self._get_cached, keys) if keys else None
         if answer is None:
             answer = await event_loop.await_on_loop(request_completion(self, request, limits))
-            if key:
-                await asyncio.to_thread(self._store, key, limits, answer)
+            if keys:
+                await asyncio.to_thread(self._store, keys, limits, answer)
         return self._calibrate(messages, tools, answer)
 
     def get_cached(
@@ -323,6 +323,17 @@ class Endpoint(Model):
     ) -> Completion | None:
         """Return the cached answer, or None if there is none. Sends nothing."""
         return self._get_cached(self._prepare(messages, tools)[1]) if self._shared.cache else None
+
+    def answer_key(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> str:
+        """Return the key of the answer in the cache; empty without a cache."""
+        return "".join(self._prepare(messages, tools)[1][:1]) if self._shared.cache else ""
+
+    def for_repeat(self, repeat: int) -> Self:
+        """Return a view of this model for a request that its episode has sent ``repeat`` times
+        before. Its answer is another entry of the cache, unless the temperature is 0."""
+        view = copy.copy(self)
+        view.repeat = 0 if self.generation.temperature == 0 else repeat
+        return view
 
     def for_sample(self, sample: int) -> Self:
         """Return a view of this model for another sample of the same tasks.
@@ -392,30 +403,36 @@ class Endpoint(Model):
 
     def _prepare(
         self, messages: Sequence[Message], tools: Sequence[Tool]
-    ) -> tuple[dict[str, Any], str]:
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return a request and the keys of its answer in the cache: its own and, if it is a repeat,
+        that of the first."""
         request = self.request(messages, tools)
         if self._shared.cache is None:
-            return request, ""
+            return request, ()
         headers = {k: v for k, v in self.generation.headers.items() if not is_secret_header(k)}
-        identity = [type(self).__name__, self.address, headers, redact(request), self.sample]
-        return request, cache_key({"asked": json.loads(json.dumps(identity, default=str))})
+        first = [type(self).__name__, self.address, headers, redact(request), self.sample]
+        identities = [[*first, self.repeat], first] if self.repeat else [first]
+        asked = json.loads(json.dumps(identities, default=str))
+        return request, tuple(cache_key({"asked": identity}) for identity in asked)
 
-    def _get_cached(self, key: str) -> Completion | None:
+    def _get_cached(self, keys: Sequence[str]) -> Completion | None:
         cache = self._shared.cache
-        cached = cache.get(key) if cache is not None and key else None
+        cached = cache.get(keys[0]) if cache is not None and keys else None
+        if cached is None and cache is not None and cache.mode == "only":
+            cached = cache.get(keys[-1])  # a version before had one answer to all repeats
         if cached is not None:
             self._shared.traffic.from_cache += 1
         elif cache is not None and cache.mode == "only":
             raise self.refusal(f"cache_mode is 'only' and {cache.path} has no answer to this")
         return cached
 
-    def _store(self, key: str, limits: CallLimits, answer: Completion) -> None:
+    def _store(self, keys: Sequence[str], limits: CallLimits, answer: Completion) -> None:
         """Cache an answer, unless a budget's limit cut it short."""
         granted, own = limits.max_tokens(), self.generation.max_answer_tokens
         lowered = granted is not None and (own is None or granted < own)
         truncated = lowered and reached_token_limit(answer)
-        if self._shared.cache is not None and key and not truncated:
-            self._shared.cache.put(key, answer)
+        if self._shared.cache is not None and not truncated:
+            self._shared.cache.put(keys[0], answer)
 
     def _calibrate(
         self, messages: Sequence[Message], tools: Sequence[Tool], answer: Completion

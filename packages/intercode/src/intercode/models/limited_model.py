@@ -121,7 +121,12 @@ class LimitedModel(Model):
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Request an answer; see ``Model``. Raises BudgetError instead of exceeding a limit."""
-        model = self.model
+        return self._complete_by(self.model, messages, tools)
+
+    def _complete_by(
+        self, model: Model, messages: Sequence[Message], tools: Sequence[Tool]
+    ) -> Completion:
+        """Request an answer of a view of the model."""
         if (
             isinstance(model, Endpoint)
             and (cached := model.get_cached(messages, tools)) is not None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from intercode.evaluation.saving import SavedEpisode
 from intercode.evaluation.tracking.base import EpisodeTracker
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.budget import Budget, SpendingLimits
+from intercode.models.endpoint import Endpoint
 from intercode.models.limited_model import LimitedModel
 
 MAX_REFUSALS = 3
@@ -198,19 +200,44 @@ class MeteredModel(LimitedModel):
         super().__init__(model, budgets, on_error)
         self._given = deque(given)
         self._check, self._record, self._tracker = check, record, tracker
+        self._sent: Counter[str] = Counter()
+        self._counting = threading.Lock()
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
         """Send a request; see ``Model.complete``."""
         self._check()
         if self._given:
             completion = self._given.popleft()
-            self.count_again(messages, tools, completion)
+            with self._view(messages, tools):
+                self.count_again(messages, tools, completion)
         else:
-            with self._tracker.request(messages, tools) as report:
-                completion = super().complete(messages, tools=tools)
+            with (
+                self._view(messages, tools) as model,
+                self._tracker.request(messages, tools) as report,
+            ):
+                completion = self._complete_by(model, messages, tools)
                 report(completion)
         self._record(completion)
         return completion
+
+    @contextmanager
+    def _view(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Iterator[Model]:
+        """Yield the view of the model for a request, which counts as sent unless it fails: an equal
+        one after it is another sample, and has another answer in the cache."""
+        model = self.model
+        key = model.answer_key(messages, tools) if isinstance(model, Endpoint) else ""
+        if not isinstance(model, Endpoint) or not key:
+            yield model
+            return
+        with self._counting:
+            repeat = self._sent[key]
+            self._sent[key] += 1
+        try:
+            yield model.for_repeat(repeat)
+        except BaseException:
+            with self._counting:
+                self._sent[key] -= 1
+            raise
 
 
 def _check_remaining(config: EvalConfig, before: Usage) -> None:
