@@ -90,6 +90,15 @@ def test_what_pip_says_is_in_the_error(cache: Path, monkeypatch: pytest.MonkeyPa
     assert [p.name for p in cache.iterdir()] == [".lock"]
 
 
+def test_a_file_that_has_changed_in_the_cache_is_named(cache: Path) -> None:
+    requirements.require_library("xllamacpp", "local")
+    cache.mkdir(parents=True)
+    file = cache / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    file.write_bytes(b"GGUF, and nothing more")
+    with pytest.raises(DataError, match=f"{file} .* Remove the file"):
+        open_model("local")
+
+
 def test_a_cache_that_cannot_be_written_is_named(cache: Path) -> None:
     cache.parent.mkdir()
     cache.write_text("no directory")
@@ -172,6 +181,13 @@ def test_requests_are_answered_at_once_and_need_the_key(local: LocalModel) -> No
         urllib.request.urlopen(str(local.url.with_path("/v1/completions")), b"{}")
     refused.value.close()
     assert refused.value.code == 401
+
+
+@pytest.mark.slow
+def test_a_prompt_that_is_too_long_names_the_setting(local: LocalModel) -> None:
+    with pytest.raises(ModelRefusedError, match=r"model_options.context is 1024 .*=2048") as e:
+        local.complete([{"role": "user", "content": "word " * 2000}])
+    assert not e.value.affects_all_requests
 
 
 @pytest.mark.slow

@@ -184,17 +184,6 @@ def test_wrong_uses_are_named(shared: Sandbox) -> None:
         ({"limits": {"memory": 5}}, r"limits has to be Limits\(\.\.\.\), .* not {'memory': 5}"),
         ({"env": {"A": 1}}, "an environment variable is a text, not 1: use '1'"),
         ({"env": ["A=1"]}, "environment variables are a mapping"),
-        ({"limits": Limits(processes=4)}, "the limit processes .* at least 5, not 4"),
-        ({"limits": Limits(memory=-5)}, r"memory .* at least 16777216 \(16 MiB\), not -5"),
-        ({"limits": Limits(output=0)}, "the limit output .* at least 512, not 0"),
-        ({"limits": Limits(open_files=3)}, "the limit open_files .* at least 64, not 3"),
-        ({"limits": Limits(cpu_seconds=0)}, "the limit cpu_seconds .* at least 0.1, not 0"),
-        (
-            {"limits": Limits(cpu_seconds=math.nan)},
-            "the limit cpu_seconds .* 0.1, not nan",
-        ),
-        ({"limits": Limits(disk=1 << 64)}, "the limit disk .* of at most 9223372036854775807, not"),
-        ({"limits": Limits(processes=2.5)}, "the limit processes .* whole number .* not 2.5"),  # type: ignore[arg-type]
     ],
 )
 def test_a_specification_is_checked_before_a_backend_gets_it(
@@ -204,6 +193,34 @@ def test_a_specification_is_checked_before_a_backend_gets_it(
         Sandbox("host", **settings)
     with pytest.raises(UsageError, match=message):
         SandboxSpec(resolve_image("host"), **settings)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"processes": 4}, "the limit processes .* at least 5, not 4"),
+        ({"memory": -5}, r"memory .* at least 16777216 \(16 MiB\), not -5"),
+        ({"output": 0}, "the limit output .* at least 512, not 0"),
+        ({"open_files": 3}, "the limit open_files .* at least 64, not 3"),
+        ({"cpu_seconds": 0}, "the limit cpu_seconds .* at least 0.1, not 0"),
+        ({"cpu_seconds": math.nan}, "the limit cpu_seconds .* 0.1, not nan"),
+        ({"disk": 1 << 64}, "the limit disk .* of at most 9223372036854775807, not"),
+        ({"processes": 2.5}, "the limit processes .* whole number .* not 2.5"),
+        ({"memory": "much"}, "the limit memory is a whole number, .* unlike 'much'"),
+        ({"memory": "1k"}, "the limit memory .* not 1024"),
+        ({"memory": None}, "the limit memory .* not None"),
+    ],
+)
+def test_limits_out_of_range_are_refused_where_they_are_made(
+    limits: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        Limits(**limits)
+
+
+def test_limits_are_read_as_on_the_command_line() -> None:
+    given: dict[str, Any] = {"memory": "2g", "cpus": "1.5", "processes": "64"}
+    assert Limits(**given) == Limits(memory=2 << 30, cpus=1.5, processes=64)
 
 
 @pytest.mark.namespace_only("the page's programs choose their own back end")

@@ -160,6 +160,10 @@ def test_snapshots_restore_and_open_and_forks_share_nothing() -> None:
             with Sandbox.from_snapshot(snapshot) as other:
                 assert other.run("cat n; echo $NAME", cwd="/work").stdout == "1\nvalue\n"
             sandbox.restore(snapshot)
+            size = snapshot.files.source.size()  # type: ignore[union-attr]
+            files = f", {size[0]} bytes in {size[1]} files" if size else ""
+            assert repr(snapshot) == f"<Snapshot of host, {sandbox.tier}{files}>"
+        assert repr(snapshot) == "<Snapshot, closed>"
         assert list(sandbox.changes()) == ["/work", "/work/n"]
         forks = sandbox.fork(3)
         for i, fork in enumerate(forks):

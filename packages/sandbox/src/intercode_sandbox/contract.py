@@ -7,7 +7,7 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -33,7 +33,14 @@ from intercode_sandbox.types import (
     ResourceUsage,
 )
 from intercode_sandbox.users import User
-from intercode_sandbox.validation import check_limits, check_mounts, check_network, check_variables
+from intercode_sandbox.validation import (
+    check_limits,
+    check_limits_type,
+    check_mounts,
+    check_network,
+    check_variables,
+    read_limits,
+)
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ROOT_VARIABLE = "SANDBOX_ROOT"
@@ -87,6 +94,11 @@ class Limits:
             a control group.
         cgroups: Whether control groups are used if they are writable: what grows faster than the
             memory is checked is then bounded by ``memory`` plus ``disk``.
+
+    A text such as ``2g`` is taken as on the command line.
+
+    Raises:
+        UsageError: Another value, or one out of its range.
     """
 
     disk: int = _limit(512 << 20, least=1 << 20)
@@ -101,6 +113,14 @@ class Limits:
     idle_timeout: float | None = _limit(None, least=0.1)
     cpus: float | None = _limit(None, least=0.01, most=1 << 13)  # of Linux
     cgroups: bool = True
+
+    def __post_init__(self) -> None:
+        names = [limit.name for limit in fields(self) if limit.metadata]
+        texts = {name: getattr(self, name) for name in names}
+        texts = {name: value for name, value in texts.items() if isinstance(value, str)}
+        for name, value in read_limits(texts, names).items():
+            object.__setattr__(self, name, value)
+        check_limits(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +160,7 @@ class SandboxSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "network", check_network(self.network))
-        check_limits(self.limits)
+        check_limits_type(self.limits)
         check_variables(self.env)
         check_mounts(self.mounts)
         object.__setattr__(self, "mounts", dict(self.mounts))
@@ -553,6 +573,11 @@ class BaseSandbox(ABC):
         """Return which storage limit the sandbox's files have reached: bytes, number of files, or
         that of /dev/shm where it is a file system of its own."""
         return ""
+
+    def size(self) -> tuple[int, int] | None:
+        """Return the bytes and the number of the sandbox's own files and directories; None if the
+        back end does not count them."""
+        return None
 
     # ----------------------------------------------------------------- snapshots
     def fork(self) -> BaseSandbox:

@@ -96,13 +96,17 @@ FRACTIONS = ("cpu_seconds", "idle_timeout", "cpus")
 """The limits that need not be whole numbers, and can be None."""
 
 
-def check_limits(limits: Any) -> None:
-    """Raise UsageError for a limit of ``Limits`` that is no number, or with which no sandbox would
-    work, or another value than a ``Limits``."""
+def check_limits_type(limits: Any) -> None:
+    """Raise UsageError for another value than a ``Limits``."""
     if not is_dataclass(limits):
         raise UsageError(
             f"limits has to be Limits(...), such as Limits(memory=1 << 30), not {limits!r}"
         )
+
+
+def check_limits(limits: Any) -> None:
+    """Raise UsageError for a limit of ``Limits`` that is no number, or with which no sandbox would
+    work."""
     for limit in fields(limits):
         if "least" not in limit.metadata:
             continue

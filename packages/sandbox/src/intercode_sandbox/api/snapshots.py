@@ -72,6 +72,19 @@ class Snapshot:
         """Free the files. Sandboxes with them are not affected. May be called again."""
         self.files.close()
 
+    def __repr__(self) -> str:
+        try:
+            source = self.files.source
+        except UsageError:
+            return "<Snapshot, closed>"
+        if not isinstance(source, BaseSandbox):
+            return "<Snapshot, sealed>"
+        size = None
+        with suppress(SandboxError, OSError):
+            size = source.size()
+        files = "" if size is None else f", {size[0]} bytes in {size[1]} files"
+        return f"<Snapshot of {source.spec.image.name}, {source.tier}{files}>"
+
     def __enter__(self) -> Snapshot:
         return self
 

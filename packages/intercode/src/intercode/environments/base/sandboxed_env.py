@@ -16,7 +16,7 @@ from intercode.environments.base.episode import Capture, Snapshots
 from intercode.environments.base.episode_context import EpisodeContext
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import choose_task
-from intercode.environments.base.settings import SandboxSettings, pick_limits, with_limits
+from intercode.environments.base.settings import SandboxSettings, pick_limits
 from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.snapshot import EnvironmentSnapshot
 from intercode.environments.base.snapshots.storage import pack_snapshot, unpack_snapshot
@@ -173,7 +173,8 @@ class SandboxedEnv(InterCodeEnv):
         files = (task_layer(s, self.image, now) for s in task.files)
         spec = self._profile_impl.sandbox_spec(task, self.image, (*extra, *files), self.network)
         if self.settings.limits:
-            spec = replace(spec, limits=with_limits(spec.limits, pick_limits(self.settings.limits)))
+            chosen: dict[str, Any] = pick_limits(self.settings.limits)
+            spec = replace(spec, limits=replace(spec.limits, **chosen))
         if determinism is None:
             return spec
         return replace(spec, determinism=determinism, hostname=determinism.hostname)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from intercode.core.errors import UsageError
@@ -12,7 +12,7 @@ from intercode.core.types import Image, Layer, Network
 from intercode.environments.base.rewards import RewardMode
 from intercode_sandbox.contract import Limits
 from intercode_sandbox.determinism import resolve_determinism
-from intercode_sandbox.validation import check_limits, check_network, check_timeout, read_limits
+from intercode_sandbox.validation import check_network, check_timeout, read_limits
 
 if TYPE_CHECKING:
     from intercode.environments.base.policy import PolicySource
@@ -166,12 +166,5 @@ def pick_limits(given: Mapping[str, Any] | Limits | None) -> dict[str, int | flo
     if isinstance(given, Mapping):
         given = {name: value for name, value in given.items() if value is not None}
     values = read_limits(given, _LIMITS)
-    with_limits(Limits(), values)
+    Limits(**values)  # type: ignore[arg-type]
     return dict(sorted(values.items()))
-
-
-def with_limits(limits: Limits, values: Mapping[str, Any]) -> Limits:
-    """Return the limits with some other values. Raises UsageError for one out of its range."""
-    changed = replace(limits, **values)
-    check_limits(changed)
-    return changed

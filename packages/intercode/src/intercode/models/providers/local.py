@@ -17,12 +17,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from intercode.core.errors import ConfigError
+from intercode.core.errors import ConfigError, ModelRefusedError
 from intercode.models.base import Completion, Message, Tool
+from intercode.models.conversation import is_context_overflow
 from intercode.models.endpoint import UNLIMITED, CallLimits
 from intercode.models.options import check_integer
 from intercode.models.providers import local_server
-from intercode.models.providers.local_file import smollm2
+from intercode.models.providers.local_file import smollm2, smollm2_digest
 from intercode.models.providers.openai import OpenAIModel
 from intercode.models.transport.http import HttpConnections, parse_base_url
 from intercode.models.transport.retry import AttemptError
@@ -45,7 +46,8 @@ class LocalModel(OpenAIModel):
     most ``context`` tokens with its answer, in ``threads``: by default in half as many as there are
     processors, because each waits for the others in a loop, and sandboxes need processors, too.
 
-    Raises ConfigError if the extra ``local`` or the file is missing, and what ``smollm2`` raises.
+    Raises ConfigError if the extra ``local`` or the file is missing, and what ``smollm2`` and
+    ``smollm2_digest`` raise.
     """
 
     def __init__(
@@ -76,10 +78,11 @@ class LocalModel(OpenAIModel):
         options = {"concurrency": parallel, **options}
         key = secrets.token_hex(16)
         super().__init__(file.stem, "http://127.0.0.1/v1", key, provider="local", **options)
-        digest = file_digest(file)
+        digest = file_digest(file) if name else smollm2_digest(file)
         self.endpoint = f"local:{digest[:12]}"
         threads = threads or max(1, (os.cpu_count() or 1) // 2)
         settings = {"context": context, "parallel": parallel, "threads": threads}
+        self._context = context
         self._about = {"sha256": digest, "server": _library_version(), **settings}
         self._server = LocalServer({"file": str(file), "key": key, **settings})
 
@@ -129,6 +132,16 @@ class LocalModel(OpenAIModel):
         """Close the connections and end the server. May be called again."""
         super().close()
         self._server.close()
+
+    def refusal(self, what: str, status: int | None = None) -> ModelRefusedError:
+        """See Endpoint; with the setting that makes room for a longer prompt."""
+        error = super().refusal(what, status)
+        if is_context_overflow(error):
+            error.args = (
+                f"{error}: model_options.context is {self._context} tokens, with the answer; give "
+                f"more, as in --set model_options.context={2 * self._context}",
+            )
+        return error
 
     def _start(self) -> None:
         address = self._server.start()

