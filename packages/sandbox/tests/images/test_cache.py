@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from intercode_sandbox.errors import DataError
-from intercode_sandbox.images.cache import trees
-from intercode_sandbox.images.cache.trees import cached_file_digest, cached_tree
+from intercode_sandbox.images.cache.trees import cached_tree
+from intercode_sandbox.platforms import digests
+from intercode_sandbox.platforms.digests import cached_file_digest
 from support.sandboxes import eventually
 
 SPAWN = multiprocessing.get_context("fork")
@@ -78,11 +79,11 @@ def test_a_digest_is_remembered_until_the_file_changes(
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"abc")
-    monkeypatch.setattr(trees, "MIN_FILE_AGE", 3600.0)
+    monkeypatch.setattr(digests, "MIN_FILE_AGE", 3600.0)
     first = cached_file_digest(tmp_path, path)
     assert first == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert not (tmp_path / "digests").exists(), "a file this young may still change unnoticed"
-    monkeypatch.setattr(trees, "MIN_FILE_AGE", -1.0)
+    monkeypatch.setattr(digests, "MIN_FILE_AGE", -1.0)
     assert cached_file_digest(tmp_path, path) == first
     (known,) = (tmp_path / "digests").iterdir()
     known.write_text("0" * 64)

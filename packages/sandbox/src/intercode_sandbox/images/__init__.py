@@ -11,11 +11,12 @@ from pathlib import Path
 from intercode_sandbox.errors import UsageError
 from intercode_sandbox.images.archives import directory, tar
 from intercode_sandbox.images.cache import records
-from intercode_sandbox.images.cache.trees import cached_file_digest, cached_tree
+from intercode_sandbox.images.cache.trees import cached_tree
 from intercode_sandbox.images.oci import saved_images
 from intercode_sandbox.images.progress import Progress
 from intercode_sandbox.images.recipes import packaged
 from intercode_sandbox.images.registry_hosts import is_registry_host
+from intercode_sandbox.platforms.digests import cached_file_digest
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 from intercode_sandbox.registry import suggest_name
 from intercode_sandbox.types import Image, Layer, LayerSpec

@@ -26,8 +26,9 @@ from intercode_sandbox.images.archives import tar
 from intercode_sandbox.images.archives.directory import inspect_tree
 from intercode_sandbox.images.archives.tree_writer import TreeWriter
 from intercode_sandbox.images.archives.upper_layer_writer import UpperLayerWriter
-from intercode_sandbox.images.cache.trees import cached_file_digest, cached_tree
+from intercode_sandbox.images.cache.trees import cached_tree
 from intercode_sandbox.overlay_format import write_layer
+from intercode_sandbox.platforms.digests import cached_file_digest
 from intercode_sandbox.platforms.paths import cache_root, sandbox_uid
 
 CHUNK_SIZE = 1 << 20

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from intercode.core.errors import ConfigError, DataError, InfrastructureError
-from intercode_sandbox.images.cache.trees import cached_file_digest
+from intercode_sandbox.platforms.digests import cached_file_digest
 from intercode_sandbox.platforms.files import file_digest, lock_file
 from intercode_sandbox.platforms.paths import cache_root
 

@@ -18,8 +18,8 @@ from intercode_sandbox.images.archives import set_user_id
 from intercode_sandbox.images.build import steps
 from intercode_sandbox.images.build.layer_stack import LayerStack
 from intercode_sandbox.images.build.steps import BuildBase, StepWriter
-from intercode_sandbox.images.cache.trees import cached_file_digest
 from intercode_sandbox.images.dockerfile.dockerignore import has_wildcard, match_names
+from intercode_sandbox.platforms.digests import cached_file_digest
 from intercode_sandbox.platforms.paths import cache_root
 from intercode_sandbox.types import Layer, LayerSpec
 

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from intercode_sandbox.errors import DataError, InfrastructureError, UsageError
-from intercode_sandbox.images.cache.trees import cached_file_digest, file_lock
+from intercode_sandbox.images.cache.trees import file_lock
 from intercode_sandbox.images.progress import Progress, ignore_progress, run_with_progress
 from intercode_sandbox.images.recipes import apt_sources, packaged
 from intercode_sandbox.images.recipes.packaged import Recipe, is_pinned
 from intercode_sandbox.lines import split_lines
+from intercode_sandbox.platforms.digests import cached_file_digest
 from intercode_sandbox.platforms.paths import cache_root
 
 __all__ = [
