@@ -76,7 +76,8 @@ def _limit(default: int | float | None, least: float, most: int = (1 << 63) - 1)
 class Limits:
     """Limits on what runs in a sandbox. Sizes are in bytes, times in seconds.
 
-    The process that opened the sandbox checks its memory several times a second.
+    The process that opened the sandbox checks its memory several times a second. A text such as
+    ``2g`` is taken as on the command line.
 
     Attributes:
         disk: Size of the sandbox's files in all.
@@ -94,8 +95,6 @@ class Limits:
             a control group.
         cgroups: Whether control groups are used if they are writable: what grows faster than the
             memory is checked is then bounded by ``memory`` plus ``disk``.
-
-    A text such as ``2g`` is taken as on the command line.
 
     Raises:
         UsageError: Another value, or one out of its range.
