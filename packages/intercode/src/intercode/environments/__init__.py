@@ -128,7 +128,24 @@ _GYMNASIUM_IDS = {
 def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
     """Create an environment by name: ``make("bash", dataset="nl2bash:fs_1")``.
 
-    Raises UnknownNameError for an unknown environment, dataset, subset or setting.
+    Args:
+        environment: A name in ``ENVIRONMENTS``, or ``package.module:Class`` for one of your own.
+        dataset: ``name[:subset]``, a file of tasks, or a Dataset.
+        **settings: Those that every environment has are the fields of ``EnvironmentSettings``:
+            ``profile``, ``image``, ``backend``, ``network``, ``timeout`` (seconds for an action),
+            ``max_turns``, ``reward``, ``reward_mode``, ``render_mode``, ``deterministic``,
+            ``hashes``, ``policy`` and ``mcp``. With a sandbox it has those of ``SandboxSettings``,
+            too: ``recycle``, ``record_diffs``, ``extra_layers`` and ``limits``.
+            ``setting_names(environment)`` returns all that an environment has.
+
+    Returns:
+        An ``InterCodeEnv``. The caller closes it, for example with ``with``.
+
+    Raises:
+        UnknownNameError: There is no such environment, dataset, subset or setting.
+        UsageError: A setting has an invalid value, or the dataset is for another environment.
+        DataError: The dataset cannot be read, or a task lacks a column.
+        ConfigError: The policy is invalid.
     """
     if not isinstance(environment, str):
         raise UsageError(
@@ -152,7 +169,13 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
 
 
 def setting_names(environment: str) -> set[str]:
-    """Return the names of the settings of an environment. Raises UnknownNameError.
+    """Return the names of the settings of an environment.
+
+    Args:
+        environment: A name in ``ENVIRONMENTS``, or ``package.module:Class``.
+
+    Raises:
+        UnknownNameError: There is no such environment.
 
     >>> from intercode.environments import setting_names
     >>> {"timeout", "network"} <= setting_names("bash")

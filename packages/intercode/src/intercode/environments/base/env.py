@@ -107,10 +107,21 @@ class InterCodeEnv(EpisodeEnvironment):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin an episode. ``options={"task": …}`` selects the task by position or by id, also by
-        the id of a drawn task, with its seed.
+        """Begin an episode, and end the one before.
 
-        Returns the query and ``{"task": id, "index": position}``.
+        Args:
+            seed: A whole number of at least 0, from which a random task is drawn and a task that
+                varies is made. None: a random number.
+            options: ``{"task": …}`` selects the task by position or by id, also by the id of a
+                drawn task, whose own seed then counts. None: a random task.
+
+        Returns:
+            The query, and ``{"task": id, "index": position}``.
+
+        Raises:
+            UnknownNameError: The dataset has no task with this id, or the option is unknown.
+            UsageError: The seed or the position is invalid.
+            InfrastructureError: The machine failed.
         """
         super().reset(seed=checked_seed(seed))
         index, task, task_seed = choose_task(self.dataset, options or {}, seed, self.np_random)
@@ -231,14 +242,20 @@ class InterCodeEnv(EpisodeEnvironment):
     def snapshot(self) -> EnvironmentSnapshot:
         """Save the state of the running episode, for ``restore`` of this or another environment.
 
-        Raises EnvironmentStateError if no episode is running.
+        Raises:
+            EnvironmentStateError: No episode is running.
         """
         return self.episode.snapshot()
 
     def restore(self, snapshot: EnvironmentSnapshot, *, consume: bool = False) -> None:
-        """Continue from a snapshot of this dataset.
+        """Continue from a snapshot of this dataset, and end the episode before.
 
-        ``consume``: the snapshot will not be restored again, so that its files need not be copied.
+        Args:
+            snapshot: What ``snapshot`` returned, of this or another environment.
+            consume: The snapshot will not be restored again, so that its files need not be copied.
+
+        Raises:
+            UsageError: It is no snapshot.
         """
         check_snapshot(snapshot)
         self.end_episode()
@@ -248,9 +265,14 @@ class InterCodeEnv(EpisodeEnvironment):
         episode.start()
 
     def fork(self, n: int = 1) -> list[Self]:
-        """Return ``n`` independent environments in the state of this one. The caller closes them.
+        """Return independent environments in the state of this one. The caller closes them.
 
-        Raises EnvironmentStateError if no episode is running, UsageError if ``n`` is less than 1.
+        Args:
+            n: How many.
+
+        Raises:
+            EnvironmentStateError: No episode is running.
+            UsageError: ``n`` is less than 1.
         """
         return [episode.env for episode in self.episode.fork(n)]  # type: ignore[misc]
 

@@ -246,10 +246,15 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
 def make_vec(environment: str, num_envs: int = 1, **settings: Any) -> VectorInterCode:
     """Return environments by name: ``make_vec("bash", num_envs=64, dataset="nl2bash:fs_1")``.
 
-    The settings are those of VectorInterCode and of the single environment.
+    Args:
+        environment: As ``intercode.make`` takes it.
+        num_envs: How many environments step in parallel.
+        **settings: The other arguments of VectorInterCode, such as ``dataset`` and ``tasks``, and
+            the settings of the single environment, which ``intercode.make`` lists.
 
-    Raises UnknownNameError as ``intercode.make`` does, UsageError or UnknownNameError for a task
-    that the dataset does not have.
+    Raises:
+        UnknownNameError: As with ``intercode.make``, and for a task id that the dataset lacks.
+        UsageError: As with ``intercode.make``, and for a position that the dataset lacks.
     """
     return VectorInterCode(partial(make, environment), num_envs, **settings)
 

@@ -103,8 +103,14 @@ class Pool:
     async def begin(self, task: int | str | None = None, seed: int | None = None) -> PooledEpisode:
         """Wait for a free slot and return a new episode. The caller has to close it.
 
-        ``task``: a position or an id (None: a random task). Raises the errors of
-        ``InterCodeEnv.reset``.
+        Args:
+            task: A position or an id. None: a random task.
+            seed: That of the episode, as ``InterCodeEnv.reset`` takes it.
+
+        Raises:
+            EnvironmentStateError: The pool is closed.
+            UsageError: The position or the seed is invalid.
+            UnknownNameError: The dataset has no task with this id.
         """
         return (await self.begin_group(task, 1, seed))[0]
 
@@ -121,8 +127,19 @@ class Pool:
     ) -> list[PooledEpisode]:
         """Wait for ``n`` free slots and return episodes of one task and seed, in equal states.
 
-        The actions in ``prefix`` run once, and all episodes start with the state after them.
-        Raises UsageError if the pool is smaller than ``n``, or if the prefix ends the episode.
+        Args:
+            task: A position or an id. None: a random task.
+            n: The number of episodes.
+            seed: That of every episode, as ``InterCodeEnv.reset`` takes it.
+            prefix: Actions that run once; all episodes start with the state after them.
+
+        Returns:
+            ``n`` episodes. The caller has to close them.
+
+        Raises:
+            EnvironmentStateError: The pool is closed.
+            UsageError: The pool is smaller than ``n``, or the prefix ends the episode.
+            UnknownNameError: The dataset has no task with this id.
         """
         if n < 1:
             raise UsageError(f"a group has at least 1 episode, not {n}")
@@ -163,10 +180,19 @@ class Pool:
     async def fork(self, episode: PooledEpisode, n: int) -> list[PooledEpisode]:
         """Wait for ``n`` free slots and return episodes in the state of a running one.
 
-        The caller has to close them. The reward and the turns of ``episode`` are theirs, too.
-        Raises UsageError if the pool is smaller than ``n`` + 1, or if too few slots are free and
-        every occupied one belongs to an episode that waits for forks, and EnvironmentStateError if
-        the episode is over. Otherwise it waits until others close episodes, forks included.
+        It waits until others close episodes, forks included.
+
+        Args:
+            episode: The episode to copy. The forks have its reward and its turns.
+            n: The number of forks, beside ``episode``.
+
+        Returns:
+            ``n`` episodes. The caller has to close them.
+
+        Raises:
+            EnvironmentStateError: The episode is over, or the pool is closed.
+            UsageError: The pool is smaller than ``n`` + 1, or too few slots are free and every
+                occupied one belongs to an episode that waits for forks.
         """
         if n < 1:
             raise UsageError(f"fork takes a number of at least 1, not {n}")
