@@ -289,14 +289,20 @@ def _serve(
 
 
 def _end_processes(sandbox: BaseSandbox, mark: int, before: set[str]) -> None:
-    """Kill what was started since ``mark``. Raises SandboxError if something of it lives on."""
+    """Kill what was started since ``mark``, except by what runs from before, such as the image's
+    entry point. Raises SandboxError if something of it lives on."""
     deadline = time.monotonic() + _END_SECONDS
-    sandbox.kill_since(mark)
-    while left := set(sandbox.processes()) - before:
+    while True:
+        sandbox.kill_since(mark, sandbox.started_by_earlier(mark))
+        found = set(sandbox.processes()) - before
+        others = {f"({pid})" for pid in sandbox.started_by_earlier(mark)}
+        still = set(sandbox.processes())  # one that has ended meanwhile is nobody's child
+        left = {name for name in found & still if name.rpartition(" ")[2] not in others}
+        if not left:
+            return
         if time.monotonic() >= deadline:
             raise SandboxError(f"processes of the program do not end: {', '.join(sorted(left))}")
         time.sleep(0.01)
-        sandbox.kill_since(mark)
 
 
 def _submit(
