@@ -9,6 +9,7 @@ statement; an open transaction is rolled back.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -231,7 +232,10 @@ class GuardedSession:
             return self._worker
         engine = self._engine
         opener = f"{type(engine).__module__}:{type(engine).__qualname__}"
-        source = EngineSource(opener, tuple(engine.modules), self._variables, engine.determinism)
+        is_own = opener.startswith(f"{__name__.partition('.')[0]}.")
+        path = () if is_own else tuple(sys.path)  # a worker may be older than these
+        modules = tuple(engine.modules)
+        source = EngineSource(opener, modules, self._variables, engine.determinism, path)
         tenant = None if self._dirty else (source, self._spec, self._limits)
         worker = workers().take(tenant)
         with self._lock:

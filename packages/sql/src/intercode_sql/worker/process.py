@@ -123,12 +123,13 @@ def _wait(channel: socket.socket, ends: float | None) -> None:
 # ---------------------------------------------------------------- workers
 class EngineSource(NamedTuple):
     """An engine in a worker: its module and class, modules that it imports before, the variables
-    that locate its caches, and its determinism."""
+    that locate its caches, its determinism, and where its modules are, if not in this package."""
 
     opener: str
     modules: tuple[str, ...]
     environment: tuple[tuple[str, str | None], ...]
     determinism: SqlDeterminism | None
+    search_path: tuple[str, ...]
 
 
 def variables() -> tuple[tuple[str, str | None], ...]:

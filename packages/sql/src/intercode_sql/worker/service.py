@@ -123,6 +123,7 @@ class WorkerSession:
                 os.environ.pop(name, None)
                 if value is not None:
                     os.environ[name] = value
+            sys.path += [path for path in source.search_path if path not in sys.path]
             for module in source.modules:
                 importlib.import_module(module)
             engine = self._engines[source] = _engine(source.opener, source.determinism)
