@@ -110,8 +110,6 @@ class SandboxGroup:
     """
 
     def __init__(self, services: Mapping[str, Service], *, backend: str = "auto") -> None:
-        order = _start_order(services)
-
         def opened(name: str) -> Sandbox:
             service = services[name]
             sandbox = Sandbox.from_base(open_sandbox(_spec(service, name, backend), backend))
@@ -122,23 +120,22 @@ class SandboxGroup:
                 raise
             return sandbox
 
-        self._begin(dict(services), order, opened, lambda _: True)
+        self._begin(dict(services), opened, lambda _: True)
 
     def _begin(
         self,
         services: dict[str, Service],
-        order: Sequence[str],
         opened: Callable[[str], Sandbox],
         runs: Callable[[str], bool],
     ) -> None:
-        self._services, self._order = services, tuple(order)
+        self._services, self._order = services, _start_order(services)
         self._sandboxes: dict[str, Sandbox] = {}
         self._processes: dict[str, SandboxProcess] = {}
         self._logs: dict[str, ProcessLog] = {}
         try:
-            for name in order:
+            for name in self._order:
                 self._sandboxes[name] = opened(name)
-            peers = {name: self._peer(name) for name in order}
+            peers = {name: self._peer(name) for name in self._order}
             for peer in peers.values():
                 peer.join(peers)
             self._start(runs)
@@ -302,7 +299,7 @@ class SandboxGroup:
             for snapshot in files.values():
                 snapshot.close()
             raise
-        return GroupSnapshot(self._services, self._order, files, self._running())
+        return GroupSnapshot(self._services, files, self._running())
 
     def restore(self, snapshot: GroupSnapshot) -> None:
         """Return to a snapshot of this group or one of its forks: end all processes, replace the
@@ -347,7 +344,7 @@ class SandboxGroup:
                     for at, sandbox in enumerate(self._sandboxes[name].fork(n)):
                         copies[at][name] = sandbox
             for copy in copies:
-                forks.append(self._of(self._services, self._order, copy.pop, runs.__contains__))
+                forks.append(self._of(self._services, copy.pop, runs.__contains__))
         except BaseException:
             for group in forks:
                 group.close()
@@ -371,18 +368,17 @@ class SandboxGroup:
         def opened(name: str) -> Sandbox:
             return Sandbox.from_snapshot(snapshot.files[name])
 
-        return cls._of(snapshot._services, snapshot._order, opened, snapshot._runs)
+        return cls._of(snapshot._services, opened, snapshot._runs)
 
     @classmethod
     def _of(
         cls,
         services: dict[str, Service],
-        order: Sequence[str],
         opened: Callable[[str], Sandbox],
         runs: Callable[[str], bool],
     ) -> Self:
         group = cls.__new__(cls)
-        group._begin(services, order, opened, runs)
+        group._begin(services, opened, runs)
         return group
 
     def close(self) -> None:
@@ -421,12 +417,10 @@ class GroupSnapshot:
     def __init__(
         self,
         services: dict[str, Service],
-        order: Sequence[str],
         files: Mapping[str, Snapshot],
         running: frozenset[str],
     ) -> None:
-        self.files, self._services, self._order = files, services, order
-        self._running = running
+        self.files, self._services, self._running = files, services, running
 
     def _runs(self, name: str) -> bool:
         """Return whether the command of a service ran."""

@@ -63,7 +63,7 @@ class HostRule:
 class NetworkRules:
     """What a sandbox may reach, and how much: ``connections``, and ``bytes`` of all of them in both
     directions. ``ranges`` are allowed addresses with a port. ``peers``: how many ports of the other
-    sandboxes of a group can be reached; see ``Group``.
+    sandboxes of a group can be reached; see ``SandboxGroup``.
 
     >>> from intercode_sandbox.network.rules import parse_rules
     >>> rules = parse_rules("allow:git.example.org, *.example.com:443, 10.1.0.0/16:5432")
