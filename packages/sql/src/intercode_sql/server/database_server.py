@@ -24,7 +24,7 @@ from intercode_sql.server.connection import (
 )
 from intercode_sql.server.dump_loading import LENIENT_SETTINGS
 
-_GRACE_SECONDS = 0.2  # seconds for the server to end a statement by itself
+_GRACE_SECONDS = 2.0  # seconds for a busy server to end a statement by itself
 _POLL_SECONDS = 0.1
 _READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 """What keeps a view that calls a function with its definer's rights from writing."""
@@ -473,14 +473,26 @@ class DatabaseServer:
                 return self._free_accounts.pop()
         return self._create_account("w", _OWNER_RIGHTS)
 
+    def disconnect(self, slot: DatabaseAccount) -> bool:
+        """Kill an account's connections. Return whether all have ended, which takes the server a
+        moment. Until then their temporary tables exist, and their transactions lock tables."""
+        with self.admin() as admin:
+            for _ in range(_END_CHECKS):
+                left, _ = admin.query(_CONNECTIONS.format(slot.user))
+                if not left:
+                    return True
+                for (number,) in left:
+                    with suppress(ServerStatementError):  # the connection has ended by itself
+                        admin.query(f"KILL {number}")
+                time.sleep(_END_CHECK_SECONDS)
+        return False
+
     def return_account(self, slot: DatabaseAccount) -> None:
         """Delete a private database and keep its account for another one.
 
-        The account is kept only after all its connections have ended, because the server takes a
-        moment to end them, and until then their transactions lock the tables.
+        The account is kept only after all its connections have ended.
         """
-        with self.admin() as admin:
-            ended = _wait_until_disconnected(admin, slot)
+        ended = self.disconnect(slot)
         self.drop(slot.name)
         if ended:
             with self.lock:
@@ -569,19 +581,6 @@ def _remove(admin: ServerConnection, token: str) -> None:
     for name, statement in _all_names(admin):
         if name.startswith(token):
             admin.query(statement)
-
-
-def _wait_until_disconnected(admin: ServerConnection, slot: DatabaseAccount) -> bool:
-    """Kill an account's connections and return whether all have ended."""
-    for _ in range(_END_CHECKS):
-        left, _ = admin.query(_CONNECTIONS.format(slot.user))
-        if not left:
-            return True
-        for (number,) in left:
-            with suppress(ServerStatementError):  # the connection has ended by itself
-                admin.query(f"KILL {number}")
-        time.sleep(_END_CHECK_SECONDS)
-    return False
 
 
 def _escape_wildcards(database: str) -> str:

@@ -385,9 +385,12 @@ class MysqlSession:
         return private.connection
 
     def _drop_connection(self, private: _PrivateDatabase) -> None:
-        """Close a killed connection. The next one starts with default settings."""
+        """Close a killed connection and wait for its end. The next one starts with default
+        settings."""
         if private.connection is not None:
             private.connection.close()
+            with suppress(ServerLostError):  # the next statement says so
+                self._server.disconnect(private.account)
         private.connection = None
         self._changed_settings, self._temporary_tables, self._last_read = set(), set(), ""
         self._default_database = self._pristine.public_name
