@@ -298,6 +298,8 @@ def install_and_read(wheel: Path, python: Path, resolution: str, work: Path) -> 
     text = (PROJECTS[name] / "README.md").read_text("utf-8")
     examples = re.findall(r"(?ms)^```python\n(.*?)^```", text)
     for example in examples:
+        if named := re.match(r"# (\w+\.py)\n", example):  # a file that later examples import
+            (place / named[1]).write_text(example, "utf-8")
         run(new, "-c", example, cwd=place)
     commands = list(console_examples(text))
     path = f"{new.parent}:{os.environ['PATH']}"
