@@ -218,8 +218,9 @@ def test_the_docker_appearance_is_as_isolated(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "code",
     [
-        ":(){ :|:& };: ; sleep 30",
-        "while :; do sleep 600 & done",
+        # the action itself starts nothing at the limit: bash ends if it cannot
+        ":(){ :|:& };: & exec sleep 30",
+        "while :; do sleep 600 & done & exec sleep 30",
         "head -c 50M /dev/zero > /tmp/f; head -c 50M /dev/zero > /dev/shm/f; sleep 30",
         "cd /tmp; i=0; while : > f$i; do i=$((i+1)); done; sleep 30",
         "ulimit -n 100000; exec 5<>/dev/null; sleep 30",
