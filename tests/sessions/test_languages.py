@@ -155,6 +155,26 @@ def test_a_state_is_restored_by_running_its_actions(
 
 
 # --------------------------------------------------------------------- programs
+PRINTS_A_NUMBER = {
+    "c": '#include <stdio.h>\nint main(void) {{ puts("{}"); }}',
+    "java": "class Main {{ public static void main(String[] a) {{ System.out.println({}); }} }}",
+    "javascript": "console.log({})",
+}
+"""A program in each language of the table, as ``str.format`` fills it in."""
+
+
+SLOW = {"java"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in PRINTS_A_NUMBER]
+)
+def test_programs_of_a_language_are_a_session(sandbox: BaseSandbox, name: str) -> None:
+    language = load_language(name)
+    needs((language.compile or language.run)[0])
+    check_session(lambda: ProgramSession(sandbox, language), PRINTS_A_NUMBER[name])
+
+
 def test_a_program_is_compiled_and_reads_its_input(sandbox: BaseSandbox) -> None:
     needs("gcc")
     session = ProgramSession(sandbox, C, "/tmp", "1 2\n")
@@ -206,7 +226,8 @@ def test_an_image_without_the_language_is_named(sandbox: BaseSandbox) -> None:
 
 # -------------------------------------------------------------------- the table
 def test_a_language_has_a_name() -> None:
-    assert set(LANGUAGES) >= {"c", "java", "javascript"}
+    built_in = {name for name in LANGUAGES if LANGUAGES.is_built_in(name)}
+    assert PRINTS_A_NUMBER.keys() == built_in
     assert load_language("support.languages:PERL") is PERL
     with pytest.raises(UnknownNameError, match="did you mean 'javascript'"):
         load_language("javscript")
